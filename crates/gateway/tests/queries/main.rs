@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod answers;
 mod draw;
+mod golden;
 mod kinds;
 mod parts;
 mod position;

@@ -5,7 +5,7 @@ use switchward_state::approval::{ReplyOutcome, Warning};
 use switchward_state::policy::{Authorized, CallEffect, Remaining};
 use switchward_state::{Level, Reply};
 
-use crate::policy::limits;
+use super::policy::limits;
 
 const SESSION: SessionId = SessionId([7; 16]);
 
@@ -71,7 +71,7 @@ pub(crate) fn all() -> Vec<(&'static str, Reply)> {
         Reply::Level { level: Level(2), epoch: 7 },
     ]
     .into_iter()
-    .chain(crate::shared::all())
+    .chain(crate::replies::all())
     .map(|reply| (name(&reply), reply))
     .collect()
 }

@@ -16,7 +16,7 @@ use switchward_state::seal::{KeyRing, RingKey, SEAL_NONCE_BYTES, Sealed, SecretO
 use switchward_state::session::Retention;
 use switchward_state::{Body, Level, Levels};
 
-use crate::digest;
+use super::digest;
 
 pub(crate) fn sealed() -> Sealed {
     let ring = KeyRing::of(vec![RingKey::of([1; 32])]);

@@ -8,8 +8,8 @@ use switchward_state::delivery::{
     SourceSecret, TextSource,
 };
 
-use crate::catalogue::sealed;
-use crate::session::token;
+use super::catalogue::sealed;
+use super::session::token;
 
 fn effects() -> Vec<DeliveryCommand> {
     let (number, code, message) = (3, "smtp_550".to_owned(), "no such user".to_owned());

@@ -8,8 +8,8 @@ use switchward_state::policy::{
     RaiseCap, Remaining, RemoveTenantPolicy, ReportCall, ReportUsage, Reserve, SetTenantPolicy, Settle,
 };
 
-use crate::catalogue::sealed;
-use crate::digest;
+use super::catalogue::sealed;
+use super::digest;
 
 fn rules() -> Vec<LedgerRule> {
     vec![LedgerRule {

@@ -8,7 +8,7 @@ use switchward_state::approval::{
 use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::policy::Shortage;
 
-use crate::effect;
+use crate::stored::effect;
 
 fn decider(by: &str, via: Via) -> Decider {
     Decider { by: by.into(), via }

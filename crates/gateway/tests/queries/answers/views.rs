@@ -18,7 +18,7 @@ use switchward_state::work::WorkItem;
 use switchward_state::{OpenItem, Reason, SharedMachine};
 
 use super::rows::{self, machine, row};
-use crate::{GATE, SESSION, reply_token};
+use crate::golden::{self, GATE, SESSION, reply_token};
 
 fn object() -> serde_json::Map<String, serde_json::Value> {
     serde_json::Map::from_iter([("order".to_owned(), json!({ "id": 7 }))])
@@ -64,7 +64,7 @@ pub(crate) fn position() -> PositionView {
         id: SESSION,
         session: row("session"),
         machine: machine(),
-        position: crate::position(),
+        position: golden::position(),
         leaf: Some(SharedMachine(machine())),
         text: Some("Reply to it".into()),
         reply_token: Some(reply_token()),

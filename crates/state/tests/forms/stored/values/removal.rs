@@ -12,7 +12,7 @@ use switchward_state::session::{
 };
 use switchward_state::{Event, Row};
 
-use crate::session;
+use crate::stored::session;
 
 pub(super) fn rows() -> Vec<(&'static str, Row)> {
     let removal = Removal {
@@ -55,12 +55,14 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
     let held = Tenancy {
         held: Some(Time(4)),
         changes: 2,
-        ..Tenancy::first(Some(crate::sealed(SecretOf::Mail, &[5; 32])))
+        ..Tenancy::first(Some(crate::stored::sealed(SecretOf::Mail, &[5; 32])))
     };
-    let deleted = crate::Tenant { deleted: Some(Time(5)), ..crate::tenant() };
+    let deleted = crate::stored::Tenant { deleted: Some(Time(5)), ..crate::stored::tenant() };
     let quotas = Quotas { requests_per_second: Some(50), sessions: Some(0), bytes: None, weight: Some(3) };
-    let quotas =
-        crate::Tenant { settings: Settings { quotas, ..crate::tenant().settings }, ..crate::tenant() };
+    let quotas = crate::stored::Tenant {
+        settings: Settings { quotas, ..crate::stored::tenant().settings },
+        ..crate::stored::tenant()
+    };
     vec![
         ("session-removal", Row::Session(Session { removal: Some(Box::new(removal)), ..session() })),
         ("session-bytes", Row::Session(Session { bytes: 900, ..session() })),
@@ -76,7 +78,7 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
             "tenancy-retention",
             Row::Tenancy(Tenancy {
                 retention,
-                ..Tenancy::first(Some(crate::sealed(SecretOf::Mail, &[5; 32])))
+                ..Tenancy::first(Some(crate::stored::sealed(SecretOf::Mail, &[5; 32])))
             }),
         ),
     ]
@@ -90,7 +92,7 @@ fn change() -> TenantChange {
     let (before, after) =
         (Json(serde_json::Value::Null), Json(serde_json::json!({"members": ["kim@a.example"]})));
     let part = ChangedPart { name: "directory.entries.kim".into(), before, after };
-    TenantChange { at: Time(5), by: crate::actor(), parts: vec![part] }
+    TenantChange { at: Time(5), by: crate::stored::actor(), parts: vec![part] }
 }
 
 pub(super) fn events() -> Vec<Event> {

@@ -15,7 +15,7 @@ use switchward_state::session::Retention;
 use switchward_state::{Answered, Due, Key, Reason, Rejection, Reply, RowKind, SharedMachine};
 
 use self::rows::{history, machine, row, sealed};
-use crate::{SESSION, TENANT};
+use crate::golden::{SESSION, TENANT};
 
 /// The encoded answers to a query.
 pub(crate) fn of(query: &Query) -> Vec<Vec<u8>> {

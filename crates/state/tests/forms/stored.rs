@@ -1,11 +1,5 @@
 //! Stored forms: one of each, as hex, so that a change of a form is seen in review. `BLESS=1` rewrites the files.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test that cannot go on has failed, and golden files are files"
-)]
-
 use event_lists::{calls, flow_events, later, moves};
 use switchward_state::approval::{ApprovalEvent, Warning};
 use switchward_state::catalogue::CatalogueEvent;
@@ -20,8 +14,6 @@ mod events;
 mod open;
 mod pending;
 mod policies;
-#[path = "../shared/replies.rs"]
-mod shared;
 mod values;
 
 use events::{assistants, children, dead_letters, shared, webhook_sources};
@@ -492,7 +484,7 @@ fn replies() -> Vec<Reply> {
         values::page_codes::reply(),
     ]
     .into_iter()
-    .chain(shared::all())
+    .chain(crate::replies::all())
     .collect()
 }
 

@@ -16,8 +16,8 @@ use switchward_state::session::{
 use switchward_state::work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, WorkCommand};
 use switchward_state::{Body, Key};
 
-use crate::digest;
-use crate::policy::limits;
+use super::digest;
+use super::policy::limits;
 
 const SESSION: SessionId = SessionId([7; 16]);
 

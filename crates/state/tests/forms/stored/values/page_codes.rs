@@ -6,8 +6,8 @@ use switchward_state::catalogue::{LinkAuth, Tenancy};
 use switchward_state::{Event, Reply, Row};
 
 use super::tenancy;
-use crate::open::{gate_row, open_gate};
-use crate::{Closed, asked, gate};
+use crate::stored::open::{gate_row, open_gate};
+use crate::stored::{Closed, asked, gate};
 
 fn decided(via: Via) -> Resolution {
     Resolution::Decided { decision: Decision::Approve, by: "kim".into(), comment: "fine".into(), via }
@@ -31,7 +31,7 @@ pub(crate) fn rows() -> Vec<(&'static str, Row)> {
 pub(crate) fn events() -> impl Iterator<Item = Event> {
     [PageCodeStep::Sent, PageCodeStep::Refused, PageCodeStep::Accepted]
         .into_iter()
-        .map(|step| Event::Approval(ApprovalEvent::PageCodes(crate::page_code_fact(step))))
+        .map(|step| Event::Approval(ApprovalEvent::PageCodes(crate::stored::page_code_fact(step))))
 }
 
 /// An answer.
