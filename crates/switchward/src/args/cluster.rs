@@ -105,7 +105,7 @@ keeps all three until a fourth one has joined. A server that is lost is replaced
     /// Replace a lost server by another one that has joined.
     #[command(after_help = "\
 Examples:
-  switchward cluster join --config server-4.toml      on the new machine, then start its server
+  switchward cluster join --config server-4.toml   # on the new machine, then start its server
   switchward cluster replace 3 --by 4 --wait
 
 Needs an admin key of the server's first tenant. The other server takes the seats of the lost one, which is then removed for \

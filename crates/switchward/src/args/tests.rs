@@ -1,3 +1,5 @@
+mod shown;
+
 use clap::CommandFactory;
 use std::time::Duration;
 

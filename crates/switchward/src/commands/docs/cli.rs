@@ -137,7 +137,8 @@ fn notes(page: &mut String, text: &str) {
         match part {
             Part::Prose(text) => paragraph(page, &escaped(&text)),
             Part::Block(lines) => {
-                let fence = if lines[0].starts_with(['{', '[']) { "text" } else { "sh manual" };
+                let commands = lines.iter().any(|line| line.contains("switchward "));
+                let fence = if commands { "sh manual" } else { "text" };
                 put(page, format_args!("\n```{fence}\n{}\n```\n", lines.join("\n")));
             }
         }
