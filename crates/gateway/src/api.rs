@@ -271,7 +271,11 @@ pub(crate) struct Driven {
 /// Prefixes of the request ids that the server itself makes.
 const OWN_IDS: [&str; 7] = ["call:", "confirm:", "delivery:", "mail:", "page:", "settle:", "webhook:"];
 
-/// The request id of a message, with the digest of all that came with it.
+/// The request id of a message, with the digest of the method and of the message.
+///
+/// The digest is of the message encoded again, not of the bytes that came: a repetition may give fields and entries of maps
+/// in another order, or come as JSON after Protobuf, and is the same request all the same. Encoding is deterministic, as
+/// maps are ordered here. Fields that this version does not know have no part in it.
 ///
 /// # Errors
 /// FIELD_INVALID for one that is too long, holds control characters, or has a prefix of the server's own: a later mail or
