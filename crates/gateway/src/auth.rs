@@ -18,7 +18,7 @@ use crate::stale;
 pub struct Caller {
     /// The tenant that the credential opens.
     pub tenant: TenantId,
-    /// The tenant's name.
+    /// The name of that tenant, as resource names have it.
     pub tenant_name: String,
     /// The tenant's switches as they are now.
     pub settings: Settings,

@@ -72,7 +72,7 @@ pub(super) struct Visit {
     pub(super) key: MailKey,
     /// How long a browser stays known, milliseconds.
     pub(super) keep_ms: u64,
-    /// The time.
+    /// The shard's time; it says whether codes and cookies still count.
     pub(super) now: Time,
 }
 

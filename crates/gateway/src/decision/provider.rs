@@ -32,7 +32,7 @@ pub struct Attempt {
     pub verifier: [u8; 32],
     /// The address of the person whose page it is.
     pub address: String,
-    /// The time.
+    /// The server's time at this step; an ID token is judged by it.
     pub now: Time,
 }
 

@@ -88,7 +88,7 @@ reasons! {
     RoleNotAllowed = "ROLE_NOT_ALLOWED" => PermissionDenied,
     /// It does not exist in this tenant.
     NotFound = "NOT_FOUND" => NotFound,
-    /// It exists already.
+    /// A resource of this name or key exists already.
     AlreadyExists = "ALREADY_EXISTS" => AlreadyExists,
     /// A rate limit is reached.
     RateLimited = "RATE_LIMITED" => ResourceExhausted,

@@ -30,7 +30,7 @@ pub struct Kept {
     pub recipients: Vec<String>,
     /// The alleged writer.
     pub from: String,
-    /// Its subject.
+    /// The subject that the mail states; empty if it has none or cannot be read.
     pub subject: String,
     /// Its size as it came, bytes; what is kept of it may be less.
     pub bytes: u64,

@@ -45,7 +45,7 @@ pub struct ServerFacts {
     /// The digest of the ids of its key ring's keys, hexadecimal digits.
     #[n(7)]
     pub keys: String,
-    /// Its Redis.
+    /// Whether it has a Redis, and whether it reaches it.
     #[n(8)]
     pub redis: RedisFacts,
     /// The servers of the cluster that it knows and that were not removed.
@@ -72,7 +72,7 @@ pub enum RedisFacts {
     /// It cannot reach it.
     #[n(2)]
     Failed {
-        /// Why.
+        /// The error, for people.
         #[n(0)]
         why: String,
     },

@@ -36,7 +36,7 @@ pub struct RouteMap {
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct RouteServer {
-    /// Its number.
+    /// Its number in the cluster, from 1; never used again.
     #[n(0)]
     pub number: u64,
     /// Where other servers and gateways reach it: `host:port`.

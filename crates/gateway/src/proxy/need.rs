@@ -10,9 +10,9 @@ use crate::calls::Message;
 pub(crate) enum Need {
     /// The shard that owns a bucket.
     Bucket(Bucket),
-    /// The catalogue.
+    /// The catalogue, which is group 0.
     Catalogue,
-    /// All shards.
+    /// All shards: the call is about rows of each.
     AllShards,
     /// Nothing.
     AnyServer,

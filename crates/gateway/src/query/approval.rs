@@ -15,7 +15,7 @@ use super::list::List;
 /// A query about gates.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum ApprovalQuery {
-    /// A gate.
+    /// A gate, open or closed.
     #[n(0)]
     Get(#[n(0)] GetGate),
     /// A gate with its session and its comments.
@@ -35,13 +35,13 @@ pub enum ApprovalQuery {
 /// A gate of a session. Answers `None` if it does not exist, or its session is hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetGate {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session that the gate is of.
     #[n(1)]
     pub session: SessionId,
-    /// The gate.
+    /// The gate's number in the session.
     #[n(2)]
     pub gate: OpenId,
 }
@@ -63,13 +63,13 @@ impl Ask for GetGate {
 /// A gate with all that is shown of it. Answers `None` if it or its session does not exist, or is hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ShowGate {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session that the gate is of.
     #[n(1)]
     pub session: SessionId,
-    /// The gate.
+    /// The gate's number in the session.
     #[n(2)]
     pub gate: OpenId,
 }
@@ -77,13 +77,13 @@ pub struct ShowGate {
 /// A gate with its session.
 #[derive(Debug, Clone, Encode, Decode)]
 pub struct GateShown {
-    /// The session.
+    /// The session that the gate is of.
     #[n(0)]
     pub session: SessionView,
     /// The gate's number in it.
     #[n(1)]
     pub id: OpenId,
-    /// The gate.
+    /// What is or was open.
     #[n(2)]
     pub gate: GateView,
     /// The comments on it, oldest first; a list of gates has none.
@@ -126,7 +126,7 @@ impl Ask for ShowGate {
 /// The open gates of a tenant, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListGates {
-    /// The tenant.
+    /// The tenant whose gates are listed.
     #[n(0)]
     pub tenant: TenantId,
     /// Only gates of this kind.
@@ -178,7 +178,7 @@ pub struct LinkedGate {
     /// The gate's session.
     #[n(1)]
     pub session: SharedRow<Session>,
-    /// The gate.
+    /// What is or was open at the gate.
     #[n(2)]
     pub gate: GateView,
     /// The comments on it, oldest first.
@@ -223,7 +223,7 @@ pub enum Origin {
 /// Whether a mail token was made for the person with this address, or for others at a gate that asks this person too.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct CheckMailToken {
-    /// The token.
+    /// The token that the sender used; it names the session and the gate.
     #[n(0)]
     pub token: MailToken,
     /// The address of the person.

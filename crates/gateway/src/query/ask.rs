@@ -31,7 +31,7 @@ pub trait Ask: Evaluate {
 /// The shard whose rows a query is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The catalogue's.
+    /// Group 0, which has the rows of tenants, keys and definitions.
     Catalogue,
     /// The one that owns a bucket.
     Bucket(Bucket),

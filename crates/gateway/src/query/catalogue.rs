@@ -15,7 +15,7 @@ use super::list::{Bounds, Rows};
 /// A query about definitions, their versions and assistants.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum CatalogueQuery {
-    /// A definition.
+    /// A definition by its name.
     #[n(0)]
     Definition(#[n(0)] GetDefinition),
     /// The definitions of a tenant.
@@ -27,10 +27,10 @@ pub enum CatalogueQuery {
     /// The version that was made of a source.
     #[n(3)]
     SourceVersion(#[n(0)] GetSourceVersion),
-    /// A machine.
+    /// A machine by its digest.
     #[n(4)]
     Machine(#[n(0)] GetMachine),
-    /// An assistant.
+    /// An assistant by its name.
     #[n(5)]
     Assistant(#[n(0)] GetAssistant),
     /// The assistants of a tenant.
@@ -44,7 +44,7 @@ pub enum CatalogueQuery {
 /// A definition. Answers `None` if there is none of this name.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetDefinition {
-    /// The tenant.
+    /// The tenant that owns the definition.
     #[n(0)]
     pub tenant: TenantId,
     /// The definition's name.
@@ -69,7 +69,7 @@ impl Ask for GetDefinition {
 /// The definitions of a tenant, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListDefinitions {
-    /// The tenant.
+    /// The tenant whose definitions are listed.
     #[n(0)]
     pub tenant: TenantId,
     /// The part of the list.
@@ -95,7 +95,7 @@ impl Ask for ListDefinitions {
 /// A version of a definition, with its files. Answers `None` if there is none of this number.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetVersion {
-    /// The tenant.
+    /// The tenant that owns the definition.
     #[n(0)]
     pub tenant: TenantId,
     /// The definition's name.
@@ -123,7 +123,7 @@ impl Ask for GetVersion {
 /// The number of the version that was made of a source. Answers `None` if none was.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetSourceVersion {
-    /// The tenant.
+    /// The tenant that owns the definition.
     #[n(0)]
     pub tenant: TenantId,
     /// The definition's name.
@@ -152,7 +152,7 @@ impl Ask for GetSourceVersion {
 /// A machine of the catalogue. Answers `None` if there is none with this digest.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetMachine {
-    /// The tenant.
+    /// The tenant that has deployed it; machines are stored for each tenant.
     #[n(0)]
     pub tenant: TenantId,
     /// The machine's digest.
@@ -177,7 +177,7 @@ impl Ask for GetMachine {
 /// An assistant. Answers `None` if there is none of this name.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetAssistant {
-    /// The tenant.
+    /// The tenant that owns the assistant.
     #[n(0)]
     pub tenant: TenantId,
     /// The assistant's name.
@@ -202,7 +202,7 @@ impl Ask for GetAssistant {
 /// The assistants of a tenant, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListAssistants {
-    /// The tenant.
+    /// The tenant whose assistants are listed.
     #[n(0)]
     pub tenant: TenantId,
     /// The part of the list.
@@ -228,7 +228,7 @@ impl Ask for ListAssistants {
 /// What a session that begins now is pinned to beside its own versions. Answers a rejection if the session cannot begin.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct PinDefinitions {
-    /// The tenant.
+    /// The tenant that the session is to belong to.
     #[n(0)]
     pub tenant: TenantId,
     /// The machines of the session's definitions.

@@ -14,7 +14,7 @@ use super::list::{Bounds, List, Rows};
 /// A query about what goes out, and about the sources of webhooks.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum DeliveryQuery {
-    /// An effect.
+    /// An effect that has not arrived.
     #[n(0)]
     Effect(#[n(0)] GetEffect),
     /// The undelivered effects of a tenant.
@@ -26,7 +26,7 @@ pub enum DeliveryQuery {
     /// The messages that an endpoint has missed.
     #[n(3)]
     Missed(#[n(0)] Box<GetMissed>),
-    /// A webhook source.
+    /// A webhook source by its name.
     #[n(4)]
     Source(#[n(0)] GetWebhookSource),
     /// The webhook sources of a tenant.
@@ -40,10 +40,10 @@ pub enum DeliveryQuery {
 /// An effect that has not arrived. Answers `None` if it has arrived or never was.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetEffect {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session that the effect is of.
     #[n(1)]
     pub session: SessionId,
     /// The effect's number there.
@@ -68,7 +68,7 @@ impl Ask for GetEffect {
 /// The undelivered effects of a tenant, dead letters first, each sort oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListEffects {
-    /// The tenant.
+    /// The tenant whose effects are listed.
     #[n(0)]
     pub tenant: TenantId,
     /// True: only dead letters. False: only pending ones.
@@ -85,10 +85,10 @@ pub struct ListEffects {
 /// An effect with its session.
 #[derive(Debug, Clone, Encode, Decode)]
 pub struct EffectShown {
-    /// The session.
+    /// The session that the effect is of.
     #[n(0)]
     pub session: SessionId,
-    /// The effect.
+    /// The effect, with the name of the node that caused it.
     #[n(1)]
     pub effect: EffectView,
 }
@@ -120,10 +120,10 @@ impl List for ListEffects {
 /// The sessions of a tenant in which something has happened since a time, those that began last first.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListChanged {
-    /// The tenant.
+    /// The tenant whose sessions are listed.
     #[n(0)]
     pub tenant: TenantId,
-    /// The time.
+    /// Only sessions that were updated at this time or later.
     #[n(1)]
     pub since: Time,
 }
@@ -145,13 +145,13 @@ impl List for ListChanged {
 /// What an endpoint has missed of what happened in a session. Answers `None` if the session does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetMissed {
-    /// The tenant.
+    /// The tenant that owns the session and the endpoint.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session whose history is read.
     #[n(1)]
     pub session: SessionId,
-    /// The endpoint.
+    /// The endpoint with its subscription; other events are left out.
     #[n(2)]
     pub endpoint: Endpoint,
     /// Only what has happened since this time.
@@ -187,7 +187,7 @@ impl Ask for GetMissed {
 /// A webhook source. Answers `None` if there is none of this name.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetWebhookSource {
-    /// The tenant.
+    /// The tenant that owns the source.
     #[n(0)]
     pub tenant: TenantId,
     /// The source's name.
@@ -212,7 +212,7 @@ impl Ask for GetWebhookSource {
 /// The webhook sources of a tenant, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListWebhookSources {
-    /// The tenant.
+    /// The tenant whose sources are listed.
     #[n(0)]
     pub tenant: TenantId,
     /// The part of the list.

@@ -15,7 +15,7 @@ use super::history::{HistoryRow, some_rows};
 /// A query about what an export walks through.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum ExportQuery {
-    /// Changes of the tenant.
+    /// What was changed of the tenant itself, such as its directory.
     #[n(0)]
     ListTenantChanges(#[n(0)] ListTenantChanges),
     /// The next session of a bucket.
@@ -35,7 +35,7 @@ pub enum ExportQuery {
 /// The changes of a tenant from a number on, in order: [`ListTenantChanges::ROWS`], and fewer at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListTenantChanges {
-    /// The tenant.
+    /// The tenant whose changes are listed.
     #[n(0)]
     pub tenant: TenantId,
     /// The number of the first change, from 1.
@@ -54,7 +54,7 @@ pub struct NumberedChange {
     /// Its number, from 1.
     #[n(0)]
     pub number: u64,
-    /// The change.
+    /// What was changed, when, and by whom.
     #[n(1)]
     pub change: SharedRow<TenantChange>,
 }
@@ -85,10 +85,10 @@ impl Ask for ListTenantChanges {
 /// The next session of a bucket that exists, or of which a removal remains. Answers `None` if there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetNextSession {
-    /// The tenant.
+    /// The tenant that is exported.
     #[n(0)]
     pub tenant: TenantId,
-    /// The bucket.
+    /// The bucket that is walked through.
     #[n(1)]
     pub bucket: Bucket,
     /// The session after which it comes.
@@ -122,10 +122,10 @@ impl Ask for GetNextSession {
 /// The session of an id, and what remains of it or of an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetRemains {
-    /// The tenant.
+    /// The tenant that is exported.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The id, also of a session that was removed.
     #[n(1)]
     pub session: SessionId,
 }
@@ -133,7 +133,7 @@ pub struct GetRemains {
 /// The session of an id, and what remains of it or of an earlier one.
 #[derive(Debug, Clone, Encode, Decode, CborLen)]
 pub struct Remains {
-    /// The session.
+    /// `None` if no session of the id exists now.
     #[n(0)]
     pub session: Option<SharedRow<Session>>,
     /// What remains.
@@ -163,10 +163,10 @@ impl Ask for GetRemains {
 /// Who has started a session. Answers `None` if the beginning of its history is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetStarter {
-    /// The tenant.
+    /// The tenant that is exported.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session whose first event is read.
     #[n(1)]
     pub session: SessionId,
 }
@@ -190,10 +190,10 @@ impl Ask for GetStarter {
 /// Rows of a session's history for an export, oldest first: [`GetExportPart::ROWS`], and fewer at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetExportPart {
-    /// The tenant.
+    /// The tenant that is exported.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session whose history is read.
     #[n(1)]
     pub session: SessionId,
     /// The sequence before the first event of the first row, or less.
@@ -209,13 +209,13 @@ impl GetExportPart {
 /// A part of a history, with the session's rows at the same time.
 #[derive(Debug, Clone, Encode, Decode, CborLen)]
 pub struct ExportPart {
-    /// The session.
+    /// `None` if the session does not exist any more.
     #[n(0)]
     pub session: Option<SharedRow<Session>>,
     /// What remains of it or of an earlier one.
     #[n(1)]
     pub removed: Option<SharedRow<Removed>>,
-    /// The rows.
+    /// Rows of history, oldest first.
     #[n(2)]
     pub rows: Vec<HistoryRow>,
 }

@@ -19,7 +19,7 @@ pub struct HistoryRow {
     /// The sequence before the row's first event.
     #[n(0)]
     pub first: u64,
-    /// The row.
+    /// The events of the command, with its time and its caller.
     #[n(1)]
     pub history: SharedRow<History>,
 }
@@ -46,10 +46,10 @@ pub enum HistoryFrom {
 /// Rows of a session's history, oldest first: [`GetHistory::ROWS`], and fewer at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetHistory {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session whose history is read.
     #[n(1)]
     pub session: SessionId,
     /// The first row.
@@ -124,10 +124,10 @@ fn sequence_of(key: &Key) -> Option<u64> {
 /// first.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetHistoryBefore {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session whose history is read.
     #[n(1)]
     pub session: SessionId,
     /// The sequence before which the rows begin.
@@ -168,13 +168,13 @@ impl Ask for GetHistoryBefore {
 /// The machines of runs of a session, by which events are shown.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetMachines {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session that the runs are of.
     #[n(1)]
     pub session: SessionId,
-    /// The runs.
+    /// The runs whose machines are wanted, in any order.
     #[n(2)]
     pub runs: Vec<RunId>,
 }

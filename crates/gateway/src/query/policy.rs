@@ -24,10 +24,10 @@ pub enum PolicyQuery {
 /// What would be decided about a call of a session, limits apart. Answers `None` if the session does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ExplainCall {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session that would call.
     #[n(1)]
     pub session: SessionId,
     /// The tenant's switches as they are now.
@@ -42,7 +42,7 @@ pub struct ExplainCall {
     /// What the call is believed to cost.
     #[n(5)]
     pub estimate: Option<Micros>,
-    /// The time.
+    /// The time by the shard's clock; grants and limits are judged by it.
     #[n(6)]
     pub now: Time,
 }
@@ -72,16 +72,16 @@ impl Ask for ExplainCall {
 /// What is left of the limits of rules, all of them in one ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct CheckLedger {
-    /// The tenant.
+    /// The tenant that the ledger belongs to.
     #[n(0)]
     pub tenant: TenantId,
-    /// The rules.
+    /// The rules that are checked, all of the same process.
     #[n(1)]
     pub rules: Vec<LedgerRule>,
     /// What the next call is believed to cost.
     #[n(2)]
     pub estimate: Micros,
-    /// The time.
+    /// The time by the shard's clock; it says which windows are open.
     #[n(3)]
     pub now: Time,
 }

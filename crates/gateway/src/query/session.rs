@@ -16,7 +16,7 @@ use super::list::{Compared, List};
 /// A query about sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum SessionQuery {
-    /// A session.
+    /// A session without its gates and its runs.
     #[n(0)]
     Get(#[n(0)] GetSession),
     /// A session, its gates and its runs.
@@ -51,10 +51,10 @@ pub enum SessionQuery {
 /// A session of a tenant. Answers `None` if it does not exist, or is hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetSession {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session's id; a business key was translated before.
     #[n(1)]
     pub session: SessionId,
 }
@@ -76,10 +76,10 @@ impl Ask for GetSession {
 /// A session with all that is shown of it. Answers `None` if it does not exist, or is hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ShowSession {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session's id; a business key was translated before.
     #[n(1)]
     pub session: SessionId,
 }
@@ -87,7 +87,7 @@ pub struct ShowSession {
 /// A session with its open gates and its runs.
 #[derive(Debug, Clone, Encode, Decode)]
 pub struct SessionShown {
-    /// The session.
+    /// The session's rows, with its root run.
     #[n(0)]
     pub session: SessionView,
     /// What is open of it for people, with its numbers, oldest first.
@@ -129,7 +129,7 @@ impl Ask for ShowSession {
 /// The sessions of a tenant, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListSessions {
-    /// The tenant.
+    /// The tenant whose sessions are listed.
     #[n(0)]
     pub tenant: TenantId,
     /// Only sessions in this status.
@@ -194,13 +194,13 @@ impl List for ListSessions {
 /// What a request was answered with. Answers `None` if its reply is not remembered.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetAnswered {
-    /// The tenant.
+    /// The tenant whose command it was.
     #[n(0)]
     pub tenant: TenantId,
     /// What the command was about: a session or the catalogue.
     #[n(1)]
     pub scope: Scope,
-    /// The request.
+    /// The request id, with the digest that a repetition must have.
     #[n(2)]
     pub request: RequestId,
 }
@@ -225,10 +225,10 @@ impl Ask for GetAnswered {
 /// All that it takes to show where a session stood after a command. Answers `None` if the session is gone by now.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct CompletePosition {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session that the command was about.
     #[n(1)]
     pub session: SessionId,
     /// Where it stood, from the command's reply.
@@ -253,7 +253,7 @@ impl Ask for CompletePosition {
 /// Whether a reply token was made for its session under a key of this tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct CheckReplyToken {
-    /// The tenant.
+    /// The tenant whose keys are tried.
     #[n(0)]
     pub tenant: TenantId,
     /// The token, which names the session.
@@ -282,10 +282,10 @@ impl Ask for CheckReplyToken {
 /// or expired without decisions, leave no trace: the answer about them is false.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct CheckRemoved {
-    /// The tenant.
+    /// The tenant that owns or owned the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session that the mail names.
     #[n(1)]
     pub session: SessionId,
     /// When the mail came in.

@@ -22,7 +22,7 @@ pub enum TenantQuery {
     /// A tenant by its name.
     #[n(0)]
     Get(#[n(0)] GetTenant),
-    /// A tenant by its number.
+    /// A tenant by its number, which rows and ids have.
     #[n(1)]
     Numbered(#[n(0)] GetTenantNumbered),
     /// Whether there is or was a tenant.
@@ -46,7 +46,7 @@ pub enum TenantQuery {
     /// The keys of mail tokens and reply tokens.
     #[n(8)]
     MailKeys(#[n(0)] GetMailKeys),
-    /// An API key.
+    /// An API key by its public id.
     #[n(9)]
     ApiKey(#[n(0)] GetApiKey),
     /// The API keys of a tenant.
@@ -57,7 +57,7 @@ pub enum TenantQuery {
 /// A tenant by its name. Answers `None` if there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetTenant {
-    /// The name.
+    /// The tenant's name, as resource names have it.
     #[n(0)]
     pub name: String,
 }
@@ -173,7 +173,7 @@ impl Ask for ListTenantNames {
 /// The settings of a tenant: directory, policies, endpoints, retention. Answers `None` if none were set yet.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetTenantRecord {
-    /// The tenant.
+    /// The tenant whose settings are read.
     #[n(0)]
     pub tenant: TenantId,
 }
@@ -195,10 +195,10 @@ impl Ask for GetTenantRecord {
 /// The settings of a tenant as the shard of a bucket knows them. Answers `None` if it knows none.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetShardTenant {
-    /// The tenant.
+    /// The tenant whose settings are read.
     #[n(0)]
     pub tenant: TenantId,
-    /// The bucket.
+    /// A bucket of the shard that is asked.
     #[n(1)]
     pub bucket: Bucket,
 }
@@ -220,7 +220,7 @@ impl Ask for GetShardTenant {
 /// The retention rules that hold for mail of a tenant. Answers `None` if the tenant is deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetKeptRules {
-    /// The tenant.
+    /// The tenant whose mail is kept.
     #[n(0)]
     pub tenant: TenantId,
 }
@@ -248,7 +248,7 @@ impl Ask for GetKeptRules {
 /// tenant has none.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetMailKeys {
-    /// The tenant.
+    /// The tenant whose tokens are made or checked.
     #[n(0)]
     pub tenant: TenantId,
 }
@@ -293,7 +293,7 @@ impl Ask for GetApiKey {
 /// The API keys of a tenant, by id.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListApiKeys {
-    /// The tenant.
+    /// The tenant whose keys are listed.
     #[n(0)]
     pub tenant: TenantId,
 }

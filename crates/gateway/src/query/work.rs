@@ -27,13 +27,13 @@ pub enum WorkQuery {
 /// Open work of a session. Answers `None` if there is none of this number.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetWork {
-    /// The tenant.
+    /// The tenant that owns the session.
     #[n(0)]
     pub tenant: TenantId,
-    /// The session.
+    /// The session that the work is of.
     #[n(1)]
     pub session: SessionId,
-    /// The work.
+    /// The work's number in the session.
     #[n(2)]
     pub work: OpenId,
 }
@@ -56,7 +56,7 @@ impl Ask for GetWork {
 /// the same moment, so up to twice as many are listed as are wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListReady {
-    /// The tenant.
+    /// The tenant whose workers ask.
     #[n(0)]
     pub tenant: TenantId,
     /// The wanted kinds.
@@ -76,7 +76,7 @@ pub struct Ready {
     /// When it was opened.
     #[n(0)]
     pub at: Time,
-    /// Its session.
+    /// The session that the item is of.
     #[n(1)]
     pub session: SessionId,
     /// Its number there.
@@ -112,7 +112,7 @@ impl Evaluate for ListReady {
 /// The first timer of a session in one shard that is due by a time and has not fired. Answers `None` if there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetFirstTimer {
-    /// The time.
+    /// Timers that are due later are left out.
     #[n(0)]
     pub by: Time,
     /// Those that have fired.

@@ -15,7 +15,7 @@ use crate::refusals::{named, odd};
 
 /// An event as a webhook brings it.
 pub(super) struct Brought {
-    /// The session's id.
+    /// The session that the event is for.
     pub(super) session: SessionId,
     /// The session's name as the sender gave it.
     pub(super) session_name: String,

@@ -16,7 +16,7 @@ pub trait Pings: Send + Sync {
 /// How a single message was answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pinged {
-    /// Its id.
+    /// The id that the message was sent under.
     pub message_id: String,
     /// The status of the answer, if there was one.
     pub status: Option<u16>,
