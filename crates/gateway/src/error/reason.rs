@@ -82,7 +82,7 @@ reasons! {
     NotAnApprover = "NOT_AN_APPROVER" => PermissionDenied,
     /// The tenant takes this event from other sources alone; they are in the metadata `allowed`.
     EventSourceNotAllowed = "EVENT_SOURCE_NOT_ALLOWED" => PermissionDenied,
-    /// The tenant is suspended.
+    /// The tenant is suspended. Reserved: no call returns it yet.
     TenantSuspended = "TENANT_SUSPENDED" => PermissionDenied,
     /// The key's role may not make this call, or not with a field that it has.
     RoleNotAllowed = "ROLE_NOT_ALLOWED" => PermissionDenied,
