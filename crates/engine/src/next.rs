@@ -7,7 +7,7 @@ use crate::fault::Fault;
 
 /// What a run does next.
 pub(crate) enum Next {
-    /// A node is entered.
+    /// The run moves to this node.
     Enter(NodeIx),
     /// A part of the node's body begins.
     Begin(ActIx),
@@ -23,7 +23,7 @@ pub(crate) enum Next {
     Judged,
     /// An exit is tried: if it is held, a person is asked before it is taken.
     Try(ExitIx),
-    /// An exit is taken.
+    /// The run leaves its node by this exit.
     Take(ExitIx),
     /// Something has gone wrong.
     Fault(Fault),

@@ -24,10 +24,10 @@ use crate::turn::settled;
 /// A session, with all that is needed to show it.
 #[derive(Debug, Clone, Encode, Decode)]
 pub struct SessionView {
-    /// Which.
+    /// The session's id.
     #[n(0)]
     pub id: SessionId,
-    /// Its row.
+    /// The session as it is stored.
     #[n(1)]
     pub session: SharedRow<Session>,
     /// Its root run.
@@ -62,16 +62,16 @@ pub struct SessionView {
 /// A run that another one waits for.
 #[derive(Debug, Clone, Encode, Decode)]
 pub struct Below {
-    /// Which.
+    /// The run's number in the session.
     #[n(0)]
     pub id: RunId,
     /// Its row.
     #[n(1)]
     pub run: Run,
-    /// Its machine.
+    /// The machine that the run is pinned to.
     #[cbor(n(2), with = "machine_bytes")]
     pub machine: Arc<Machine>,
-    /// Its data.
+    /// The run's data by the names of its fields.
     #[cbor(n(3), with = "object")]
     pub data: Map<String, Value>,
 }
@@ -300,7 +300,7 @@ pub struct RunView {
     /// What it is a run of.
     #[n(1)]
     pub definition: String,
-    /// Its version.
+    /// The number of the definition's version, from 1.
     #[n(2)]
     pub version: u32,
     /// What it is doing.

@@ -23,7 +23,7 @@ pub struct WorkView {
     /// Where it belongs, and since when it is open.
     #[n(1)]
     pub head: ItemHead,
-    /// What kind of work it is.
+    /// What a worker must be able to do.
     #[n(2)]
     pub kind: WorkKind,
     /// What the worker is handed, and who has it.

@@ -10,13 +10,13 @@ use switchward_state::{Event, Key, Kind, Row, View, ViewError, Working};
 /// Something that somebody said about a gate. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Comment {
-    /// Who.
+    /// The person who said it.
     #[n(0)]
     pub by: String,
     /// When.
     #[n(1)]
     pub at: Time,
-    /// What.
+    /// The text, never empty.
     #[n(2)]
     pub comment: String,
 }

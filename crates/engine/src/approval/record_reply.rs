@@ -23,11 +23,11 @@ use crate::turn::{Stop, Turn, check_text, ended};
 pub(crate) struct AtGate<'r> {
     /// The run that records it.
     pub(crate) leaf: RunId,
-    /// The gate.
+    /// The gate's number in the session.
     pub(crate) gate: OpenId,
     /// What is open there.
     pub(crate) open: &'r OpenGate,
-    /// The reply.
+    /// What came in.
     pub(crate) reply: &'r RecordReply,
     /// What its first line decides; `None` if nothing.
     pub(crate) decision: Option<Decision>,

@@ -20,7 +20,7 @@ use crate::turn::{Stop, Turn};
 
 /// What a decision does.
 pub(crate) enum Recorded {
-    /// It decides.
+    /// The gate is decided at once.
     Decides,
     /// It counts, and others are needed; the approvals with it.
     Counts(Voting),

@@ -47,7 +47,7 @@ pub struct Explanation {
 /// A rule, and whether it covers the capability.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct LookedAt {
-    /// The rule.
+    /// Its place: layer, list and pattern.
     #[n(0)]
     pub rule: MatchedRule,
     /// Whether its pattern covers the capability.

@@ -19,7 +19,7 @@ pub(crate) const COST_OF_DOCUMENTS: ParamIx = ParamIx(u16::MAX);
 pub(crate) struct InForce {
     /// Of the run that calls.
     pub(crate) machine: Arc<Machine>,
-    /// That run.
+    /// The run that calls.
     pub(crate) run: Run,
     /// Those of the definitions, the outermost run's first, then the tenant's.
     pub(crate) documents: Vec<Document>,

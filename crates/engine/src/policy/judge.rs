@@ -27,7 +27,7 @@ pub(crate) struct Judged {
 pub(crate) enum Verdict {
     /// Freely.
     Allow,
-    /// At this gate.
+    /// If a person allows it at this gate of the definition.
     Ask(GateIx),
     /// Never; this is why.
     Deny(String),

@@ -153,7 +153,7 @@ fn reserving(
 pub(crate) struct Asked {
     /// The rules whose limits are checked.
     pub(crate) rules: Vec<LedgerRule>,
-    /// The call.
+    /// What the gate shows, with the estimate that is reserved.
     pub(crate) call: AskedCall,
     /// Why the session's own caps stop it, if they do.
     pub(crate) over: Option<(Reason, Shortage)>,

@@ -15,7 +15,7 @@ pub struct Machines(#[n(0)] pub BTreeMap<RunId, RunMachine>);
 /// The machine of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct RunMachine {
-    /// The machine.
+    /// Gives nodes and exits their names.
     #[n(0)]
     pub machine: SharedMachine,
     /// Whether another run has called it.

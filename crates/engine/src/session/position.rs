@@ -224,7 +224,7 @@ fn loaded(
 /// A position, with all that is needed to show it.
 #[derive(Clone, Encode, Decode)]
 pub struct PositionView {
-    /// Which session.
+    /// The session's id.
     #[n(0)]
     pub id: SessionId,
     /// Its row, for what never changes of it.
@@ -233,7 +233,7 @@ pub struct PositionView {
     /// The root run's machine.
     #[cbor(n(2), with = "machine_bytes")]
     pub machine: Arc<Machine>,
-    /// The position.
+    /// Where the session stood, from the command's reply.
     #[n(3)]
     pub position: Position,
     /// The leaf's machine, if it is not the root run.

@@ -14,7 +14,7 @@ use crate::limits::{BALANCE_LAG_MAX, BALANCE_STABLE_FOR};
 /// A group that another server is to lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Move {
-    /// The group.
+    /// The number of the group; 0 is the catalogue.
     pub(crate) group: u64,
     /// The server that leads it.
     pub(crate) from: u64,

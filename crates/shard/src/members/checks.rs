@@ -23,7 +23,7 @@ pub enum NotNow {
     /// The server votes in these groups.
     #[error("server {server} votes in the groups {groups:?}; drain it first, or replace it if it is lost")]
     Votes {
-        /// The server.
+        /// The number of the server to remove.
         server: u64,
         /// The groups, in ascending order.
         groups: Vec<u64>,
@@ -33,9 +33,9 @@ pub enum NotNow {
         "without server {server}, group {group} would not have enough voters; add or repair a server first"
     )]
     TooFewVoters {
-        /// The server.
+        /// The number of the server that would be missing.
         server: u64,
-        /// The group.
+        /// Such a group; there may be more.
         group: u64,
     },
     /// The server is not lost.
@@ -49,9 +49,9 @@ pub enum NotNow {
          clock, stops, or lags behind"
     )]
     NotReady {
-        /// The server.
+        /// The number of the server that is to take over.
         server: u64,
-        /// The group.
+        /// A group that it cannot take over; there may be more.
         group: u64,
     },
     /// No voter of the group could lead it instead of its leader.

@@ -84,7 +84,7 @@ pub(crate) struct Outvoted {
 /// What a server says about itself that wants to join.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Joining {
-    /// Its number.
+    /// The number that its configuration gives it.
     #[n(0)]
     pub(crate) number: u64,
     /// The id of its data folder.

@@ -16,7 +16,7 @@ use crate::limits::{BALANCE_LAG_MAX, MEMBER_LAG_MAX};
 /// The servers that are to vote in a group from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Placement {
-    /// The group.
+    /// The number of the group; 0 is the catalogue.
     pub(crate) group: u64,
     /// Their numbers, in ascending order.
     pub(crate) voters: Vec<u64>,

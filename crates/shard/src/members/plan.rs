@@ -43,7 +43,7 @@ impl Seat {
 /// What a server is to be in a group by the map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// It is to vote.
+    /// It has a seat: its acknowledgement is to count.
     Voter,
     /// It is not.
     Learner,

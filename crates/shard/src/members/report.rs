@@ -11,7 +11,7 @@ use crate::shards::Shards;
 /// A server, as it reports itself.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct ServerReport {
-    /// Its replicas.
+    /// One for each group that it holds.
     #[n(0)]
     pub(crate) replicas: Vec<ReplicaReport>,
     /// The version of its program.
@@ -41,7 +41,7 @@ pub(crate) struct ServerReport {
 /// A replica of a group, as its own server reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct ReplicaReport {
-    /// The group.
+    /// The number of the group; 0 is the catalogue.
     #[n(0)]
     pub(crate) group: u64,
     /// The leader that the replica knows.
@@ -50,7 +50,7 @@ pub(crate) struct ReplicaReport {
     /// Whether the replica itself leads, acknowledged by a majority.
     #[n(2)]
     pub(crate) leads: bool,
-    /// Its term.
+    /// The highest Raft term that the replica knows.
     #[n(3)]
     pub(crate) term: u64,
     /// Its last entry.
@@ -76,7 +76,7 @@ pub(crate) struct ReplicaReport {
 /// A member of a group, as its leader knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct Follower {
-    /// The server.
+    /// The number of the server that holds the replica.
     #[n(0)]
     pub(crate) server: u64,
     /// The last entry that it is known to have.

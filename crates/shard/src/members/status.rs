@@ -41,11 +41,11 @@ pub struct ClusterStatus {
 /// A server of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// Its number.
+    /// Its number in the cluster, from 1; never used again.
     pub number: u64,
     /// Where other servers reach it; empty for a server alone.
     pub address: String,
-    /// What it is for.
+    /// Whether it takes seats, gives them up, or was removed.
     pub state: ServerState,
     /// The feature levels of its program, as of its last start.
     pub levels: Levels,

@@ -21,7 +21,7 @@ pub enum PeerConnection {
 pub struct PeerRequest {
     /// The message's kind.
     pub kind: u8,
-    /// The group that it is for.
+    /// The number of the group whose replica gets it.
     pub group: u64,
     /// The encoded message.
     pub body: Bytes,
@@ -47,7 +47,7 @@ pub enum PeerError {
 /// Another server of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its number.
+    /// Its number in the cluster, from 1.
     pub number: u64,
     /// Where it is reached: `host:port`.
     pub address: String,

@@ -30,7 +30,7 @@ pub enum Asked {
 pub enum Answer {
     /// The command's reply, and the index of an entry by which it is applied.
     Reply {
-        /// The reply.
+        /// What the caller gets.
         reply: Box<Reply>,
         /// A server that has applied this entry shows what the command changed.
         index: u64,

@@ -119,7 +119,7 @@ impl Plan {
 enum Way {
     /// Whole: the session with its rows, and their bytes in memory.
     Whole(Expiring, usize),
-    /// In steps.
+    /// By a removal that takes several steps of a limited size.
     Steps,
     /// Not before its effects have arrived or are dead letters.
     Later,

@@ -73,7 +73,7 @@ pub(crate) struct Head {
 enum Known {
     #[default]
     Nothing,
-    /// Those up to this one.
+    /// Those whose index keys are at most this one.
     UpTo(Key),
     All,
 }

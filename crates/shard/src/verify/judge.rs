@@ -7,7 +7,7 @@ use crate::members::Marked;
 /// The digests of a group's replicas at one entry of its log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupVerification {
-    /// The group.
+    /// The number of the group; 0 is the catalogue.
     pub group: u64,
     /// The entry.
     pub index: u64,

@@ -30,7 +30,7 @@ pub enum NotVerified {
     /// No leader has written the entry at which the digests are taken.
     #[error("the leader of group {group} could not write the entry to verify at: {why}")]
     NotMarked {
-        /// The group.
+        /// The number of the group; 0 is the catalogue.
         group: u64,
         /// Why not.
         why: String,

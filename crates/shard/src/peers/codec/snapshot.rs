@@ -19,7 +19,7 @@ const PIECE_HEAD_BYTES: usize = 32;
 /// The id of one transfer of a snapshot. No other transfer of the cluster has the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct SnapshotId {
-    /// The group.
+    /// The number of the group whose rows are sent.
     #[n(0)]
     pub group: u64,
     /// The sender.
