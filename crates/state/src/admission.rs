@@ -7,6 +7,6 @@ pub enum AdmissionClass {
     Begins,
     /// Ends work that is under way, or is the server's own.
     Ends,
-    /// Neither.
+    /// Neither begins nor ends a caller's step, such as a change of the catalogue.
     Neither,
 }

@@ -36,7 +36,7 @@ pub struct Answered {
     /// Of the body that came with the id.
     #[n(0)]
     pub body: Digest,
-    /// The reply.
+    /// What the caller was answered with.
     #[n(1)]
     pub reply: Reply,
 }

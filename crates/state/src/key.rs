@@ -24,7 +24,7 @@ pub type KeyBytes = SmallVec<[u8; 48]>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
-    /// A session.
+    /// One for each session that exists.
     Session = 1,
     /// A run of a session.
     Run = 2,
@@ -44,11 +44,11 @@ pub enum Kind {
     Machine = 10,
     /// An approved call that is not yet made.
     Grant = 11,
-    /// A tenant.
+    /// One for each tenant, under its name.
     Tenant = 12,
-    /// An API key.
+    /// One for each credential, under its public id.
     ApiKey = 13,
-    /// A definition.
+    /// One for each definition, with its active version.
     Definition = 14,
     /// A version of a definition.
     Version = 15,
@@ -68,9 +68,9 @@ pub enum Kind {
     Said = 22,
     /// A child's slot in the node that it was called from.
     Slot = 26,
-    /// An assistant.
+    /// One for each assistant, under its name.
     Assistant = 30,
-    /// A source of webhooks.
+    /// One for each source of webhooks, under its name.
     WebhookSource = 40,
     /// What every shard must know of a tenant.
     Tenancy = 50,

@@ -9,7 +9,7 @@ pub struct ItemHead {
     /// Whose it is.
     #[n(0)]
     pub run: RunId,
-    /// The node.
+    /// Where the run stood when it was opened.
     #[n(1)]
     pub node: NodeIx,
     /// Which entry of the run.

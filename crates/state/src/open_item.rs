@@ -29,16 +29,16 @@ pub enum OpenItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 #[cbor(index_only)]
 pub enum ItemKind {
-    /// A gate.
+    /// A person owes a decision.
     #[n(0)]
     Gate,
-    /// Work.
+    /// A worker owes a result.
     #[n(1)]
     Work,
-    /// A wait.
+    /// Something from outside is waited for, at most for its time.
     #[n(2)]
     Wait,
-    /// A timer.
+    /// The server itself goes on at a time.
     #[n(3)]
     Timer,
 }

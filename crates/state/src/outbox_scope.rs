@@ -7,9 +7,9 @@ use crate::Scope;
 /// Whose an outbox is. The tenant's own holds messages that are about no session, and is in the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutboxScope {
-    /// A session's.
+    /// It belongs to this session.
     Session(SessionId),
-    /// The tenant's own.
+    /// It belongs to the tenant as a whole.
     Tenant,
 }
 

@@ -16,7 +16,7 @@ pub struct PublicEvent {
 /// A value that a reader sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PublicValue {
-    /// As it is.
+    /// Shown without a change.
     Text(String),
     /// The subject of a message on this channel, maybe empty.
     Subject(Channel, MessageText),

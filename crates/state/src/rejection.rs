@@ -183,7 +183,7 @@ reasons! {
     EtagMismatch = "ETAG_MISMATCH",
     /// It does not exist in this tenant.
     NotFound = "NOT_FOUND",
-    /// It exists already.
+    /// A resource of this name or key exists already.
     AlreadyExists = "ALREADY_EXISTS",
     /// The shard has not got the machine yet. Never leaves the server.
     MachineMissing = "MACHINE_MISSING",

@@ -18,7 +18,7 @@ pub enum Reply {
     /// A session was moved, or stays in its state; its view says the rest.
     #[n(0)]
     Session {
-        /// The session.
+        /// The session that the command was about.
         #[n(0)]
         session: SessionId,
         /// Its sequence after the command.
@@ -34,7 +34,7 @@ pub enum Reply {
     /// A gate was decided.
     #[n(2)]
     Gate {
-        /// The gate.
+        /// The number of the gate in its session.
         #[n(0)]
         gate: OpenId,
         /// The session's sequence after the command.
@@ -47,7 +47,7 @@ pub enum Reply {
     /// A code of a decision page was looked at.
     #[n(170)]
     PageCode {
-        /// The gate.
+        /// The number of the gate that the page decides.
         #[n(0)]
         gate: OpenId,
         /// Whether it was the right one.
@@ -107,7 +107,7 @@ pub enum Reply {
     /// A worker's result was looked at.
     #[n(9)]
     Worked {
-        /// The session.
+        /// The id of the session that the work is of.
         #[n(0)]
         session: SessionId,
         /// Its sequence after the command.
@@ -120,7 +120,7 @@ pub enum Reply {
     /// An event from outside was recorded.
     #[n(11)]
     Recorded {
-        /// The session.
+        /// The id of the session that it was recorded in.
         #[n(0)]
         session: SessionId,
         /// Its sequence after the command.
@@ -136,7 +136,7 @@ pub enum Reply {
     /// A reply by mail was recorded.
     #[n(10)]
     Replied {
-        /// The session.
+        /// The id of the session that it was recorded in.
         #[n(0)]
         session: SessionId,
         /// Its sequence after the command.
@@ -167,7 +167,7 @@ pub enum Reply {
     /// An effect has failed, or is sent again.
     #[n(17)]
     Effect {
-        /// The session.
+        /// The id of the session that the effect is of.
         #[n(0)]
         session: SessionId,
         /// Its sequence after the command.
@@ -180,7 +180,7 @@ pub enum Reply {
     /// What was used is counted.
     #[n(18)]
     Metered {
-        /// The session.
+        /// The id of the session that has used it.
         #[n(0)]
         session: SessionId,
         /// Its sequence after the command.

@@ -21,10 +21,10 @@ const FORM: u8 = 1;
 /// A row of the state. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Row {
-    /// A session.
+    /// A session without its runs, its data and its history.
     #[n(1)]
     Session(#[n(0)] Session),
-    /// A run.
+    /// Where a run stands, without its data.
     #[n(2)]
     Run(#[n(0)] Run),
     /// A closed gate.
@@ -42,7 +42,7 @@ pub enum Row {
     /// Counters.
     #[n(8)]
     Ledger(#[n(0)] LedgerRow),
-    /// An effect.
+    /// What is to go out, until it has arrived or is given up.
     #[n(9)]
     Outbox(#[n(0)] Effect),
     /// An installed machine.
@@ -51,13 +51,13 @@ pub enum Row {
     /// An approved call.
     #[n(11)]
     Grant(#[n(0)] Grant),
-    /// A tenant.
+    /// A tenant's name, number and switches.
     #[n(12)]
     Tenant(#[n(0)] Tenant),
-    /// An API key.
+    /// An API key without its secret.
     #[n(13)]
     ApiKey(#[n(0)] ApiKey),
-    /// A definition.
+    /// A definition with its active version, without its files.
     #[n(14)]
     Definition(#[n(0)] Definition),
     /// A version of a definition.
@@ -87,10 +87,10 @@ pub enum Row {
     /// A child's slot.
     #[n(26)]
     Slot(#[n(0)] Slot),
-    /// An assistant.
+    /// An assistant's workflows and instructions.
     #[n(30)]
     Assistant(#[n(0)] Assistant),
-    /// A source of webhooks.
+    /// A source of webhooks with its sealed secrets.
     #[n(40)]
     WebhookSource(#[n(0)] WebhookSource),
     /// What every shard must know of a tenant.
@@ -111,7 +111,7 @@ pub enum Row {
     /// What a tenant holds in a shard.
     #[n(173)]
     Usage(#[n(0)] crate::catalogue::Usage),
-    /// A session's reply.
+    /// What a request of a session was answered with.
     #[n(174)]
     Reply(#[n(0)] crate::session::StoredReply),
     /// A server of the cluster.
@@ -132,7 +132,7 @@ pub struct Request {
     /// Of the body that came with the id.
     #[n(0)]
     pub body: Digest,
-    /// The reply.
+    /// What the caller was answered with.
     #[n(1)]
     pub reply: Reply,
     /// When it was given.

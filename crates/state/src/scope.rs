@@ -8,7 +8,7 @@ use crate::key::ledger_home;
 /// What a command is about: whose rows it may change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 pub enum Scope {
-    /// One session.
+    /// The rows of one session.
     #[n(0)]
     Session(#[n(0)] SessionId),
     /// The ledgers of one process, by its name.

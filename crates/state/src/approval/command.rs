@@ -114,10 +114,10 @@ impl ApprovalCommand {
 /// A person decides.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct DecideGate {
-    /// The gate.
+    /// The number of the open gate.
     #[n(0)]
     pub gate: OpenId,
-    /// The decision.
+    /// What the person decides; the gate's kind says which decisions it takes.
     #[n(1)]
     pub decision: Decision,
     /// Free text for the history.

@@ -15,7 +15,7 @@ pub enum ApprovalEvent {
         /// Its number.
         #[n(0)]
         gate: OpenId,
-        /// The run.
+        /// The run that waits at it.
         #[n(1)]
         run: RunId,
         /// What it is about.
@@ -25,13 +25,13 @@ pub enum ApprovalEvent {
     /// A person decided.
     #[n(1)]
     Closed {
-        /// The gate.
+        /// The number of the gate, which is closed now.
         #[n(0)]
         gate: OpenId,
-        /// What.
+        /// What was decided.
         #[n(1)]
         decision: switchward_machine::Decision,
-        /// Who.
+        /// The name that they decided under.
         #[n(2)]
         by: String,
         /// Why.
@@ -44,23 +44,23 @@ pub enum ApprovalEvent {
     /// A person said something at a gate, and it stays open.
     #[n(2)]
     Commented {
-        /// The gate.
+        /// The number of the gate.
         #[n(0)]
         gate: OpenId,
-        /// Who.
+        /// The name of who said it.
         #[n(1)]
         by: String,
-        /// What.
+        /// The text, as it was said.
         #[n(2)]
         comment: String,
     },
     /// What was open is closed: its node was left.
     #[n(3)]
     Voided {
-        /// Gates.
+        /// The numbers of gates.
         #[n(0)]
         gates: Vec<OpenId>,
-        /// Grants.
+        /// The numbers of grants that were not used.
         #[n(1)]
         grants: Vec<u64>,
         /// Work, waits and timers.
@@ -73,7 +73,7 @@ pub enum ApprovalEvent {
     /// Nobody decided in this round, and others are asked, too.
     #[n(4)]
     Escalated {
-        /// The gate.
+        /// The number of the gate.
         #[n(0)]
         gate: OpenId,
         /// Who may decide from now on, beside those who might before.
@@ -86,14 +86,14 @@ pub enum ApprovalEvent {
     /// Nobody decided in time.
     #[n(5)]
     Lapsed {
-        /// The gate.
+        /// The number of the gate, which is closed now.
         #[n(0)]
         gate: OpenId,
     },
     /// Those who have not decided are written to again.
     #[n(6)]
     Reminded {
-        /// The gate.
+        /// The number of the gate.
         #[n(0)]
         gate: OpenId,
         /// Who; empty if nobody could be.
@@ -106,13 +106,13 @@ pub enum ApprovalEvent {
     /// A participant has answered their part of a task.
     #[n(7)]
     Answered {
-        /// The gate.
+        /// The number of the gate, which is closed now.
         #[n(0)]
         gate: OpenId,
-        /// Who.
+        /// The name that they answered under.
         #[n(1)]
         by: String,
-        /// What.
+        /// Any value; the definition gives it its meaning.
         #[n(2)]
         answer: Json,
         /// Words beside it.
@@ -134,7 +134,7 @@ pub enum ApprovalEvent {
         /// The run, if it is about no gate.
         #[n(2)]
         run: Option<RunId>,
-        /// Who.
+        /// The address that the mail goes to.
         #[n(1)]
         to: String,
     },
@@ -148,7 +148,7 @@ pub enum ApprovalEvent {
     /// How those who are asked to decide are reminded.
     #[n(11)]
     RemindersSet {
-        /// How.
+        /// The interval and the number of reminders, for all gates of the session.
         #[n(0)]
         reminders: Reminders,
     },

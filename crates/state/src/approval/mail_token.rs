@@ -38,7 +38,7 @@ pub enum Way {
 pub struct MailToken {
     /// The tenant's number.
     pub tenant: TenantId,
-    /// The session.
+    /// The session whose gate or conversation the token is about.
     pub session: SessionId,
     /// The gate; 0 if it is about what the session says and no gate.
     pub about: OpenId,

@@ -20,14 +20,14 @@ pub enum Notice {
         /// What it decides.
         #[n(0)]
         decision: Decision,
-        /// The receipt.
+        /// Which gate the writer's decision was recorded at, and when.
         #[n(1)]
         receipt: Receipt,
     },
     /// The reply counts as one of several approvals, and the request is still open.
     #[n(2)]
     Counted {
-        /// The receipt.
+        /// Which gate the writer's approval was recorded at, and when.
         #[n(0)]
         receipt: Receipt,
         /// The approvals so far, this one among them.
@@ -51,14 +51,14 @@ pub enum Notice {
     /// The reply does not count, and the request is still open.
     #[n(5)]
     NotCounted {
-        /// Why.
+        /// The reason, which the mail explains.
         #[n(0)]
         why: NotCounted,
     },
     /// The reply is recorded as the answer of somebody who takes part in a task.
     #[n(6)]
     Answered {
-        /// The receipt.
+        /// Which gate the writer's answer was recorded at, and when.
         #[n(0)]
         receipt: Receipt,
     },
@@ -74,7 +74,7 @@ pub enum Notice {
         /// When the request was closed.
         #[n(0)]
         at: Time,
-        /// How.
+        /// What had closed it.
         #[n(1)]
         closing: Closing,
     },
@@ -93,7 +93,7 @@ pub enum Notice {
     /// Somebody has a question about the request, which is still open.
     #[n(14)]
     Question {
-        /// Who.
+        /// The name of who asks.
         #[n(0)]
         by: String,
         /// The question; at most `NOTE_BYTES_MAX` bytes.
@@ -115,10 +115,10 @@ pub enum Notice {
 /// What a receipt names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Receipt {
-    /// The gate.
+    /// The number of the gate in its session.
     #[n(0)]
     pub gate: OpenId,
-    /// Its session.
+    /// The session that the gate is of.
     #[n(1)]
     pub session: SessionId,
     /// When the reply was recorded.
@@ -186,10 +186,10 @@ pub enum Closing {
     /// A person decided.
     #[n(0)]
     Decided {
-        /// What.
+        /// What was decided.
         #[n(0)]
         decision: Decision,
-        /// Who.
+        /// The name that they decided under, and the way.
         #[n(1)]
         by: Decider,
         /// Who approved it, if several must, whatever was decided.

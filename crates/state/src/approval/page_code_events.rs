@@ -6,7 +6,7 @@ use switchward_machine::OpenId;
 /// A fact about the codes by which a decision page recognises a person. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct PageCodeFact {
-    /// The gate.
+    /// The number of the gate that the page decides.
     #[n(0)]
     pub gate: OpenId,
     /// Whose page it is: an address.

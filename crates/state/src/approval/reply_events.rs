@@ -17,7 +17,7 @@ pub enum SenderProof {
     /// An operator vouches for it: at a gate it is their own decision.
     #[n(2)]
     Vouched {
-        /// Who.
+        /// The subject of the operator's key.
         #[n(0)]
         by: String,
     },
@@ -37,7 +37,7 @@ impl SenderProof {
 /// A reply that came by mail. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ReplyFact {
-    /// The run.
+    /// The run that the reply is recorded at.
     #[n(0)]
     pub run: RunId,
     /// Who wrote it.

@@ -311,7 +311,7 @@ pub struct AskedCall {
     /// With what, in canonical form.
     #[cbor(n(1), with = "minicbor::bytes")]
     pub args: Vec<u8>,
-    /// The digest of it.
+    /// Of the arguments' canonical form; an approval is bound to it.
     #[n(2)]
     pub digest: Digest,
     /// What it is believed to cost.
@@ -325,7 +325,7 @@ pub struct AskedCall {
 /// A gate that is closed. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Closed {
-    /// What was open.
+    /// The gate as it was when it was closed.
     #[n(0)]
     pub open: OpenGate,
     /// How it was resolved.
@@ -342,10 +342,10 @@ pub enum Resolution {
     /// A person decided.
     #[n(0)]
     Decided {
-        /// What.
+        /// What was decided.
         #[n(0)]
         decision: Decision,
-        /// Who.
+        /// The name that they decided under.
         #[n(1)]
         by: String,
         /// Why, in the person's words.
@@ -364,10 +364,10 @@ pub enum Resolution {
     /// The participant of a task answered.
     #[n(3)]
     Answered {
-        /// Who.
+        /// The name that they answered under.
         #[n(0)]
         by: String,
-        /// What.
+        /// Any value; the definition gives it its meaning.
         #[n(1)]
         answer: Json,
         /// Words beside it.
@@ -411,7 +411,7 @@ pub struct Grant {
     /// What may be called.
     #[n(1)]
     pub capability: String,
-    /// With what.
+    /// The digest of the only arguments that it may be called with.
     #[n(2)]
     pub digest: Digest,
     /// Until when.

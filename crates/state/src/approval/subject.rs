@@ -24,7 +24,7 @@ pub enum RequestSubject {
         /// The definition of the session.
         #[n(0)]
         definition: String,
-        /// The answer.
+        /// What the agent answered.
         #[n(1)]
         answer: String,
         /// The state that it answers.

@@ -8,7 +8,7 @@ use crate::approval::{Closed, OpenGate, RequestSubject, Resolution, Via};
 /// A gate after a command. What its decider said beside the decision is in their request.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GateSummary {
-    /// What it is for.
+    /// Says which decisions it takes.
     #[n(0)]
     pub kind: GateKind,
     /// The name of its node.
@@ -26,10 +26,10 @@ pub struct GateSummary {
     /// The answer that it holds, if it is a review.
     #[n(5)]
     pub answer: Option<String>,
-    /// The digest of what it shows.
+    /// Of what it shows, to which an approval is bound; `None` if it is bound to nothing.
     #[n(6)]
     pub shown: Option<Digest>,
-    /// The requester.
+    /// Who caused it, and so cannot decide.
     #[n(7)]
     pub requester: String,
     /// When it was opened.
@@ -61,7 +61,7 @@ pub struct GateSummary {
 /// One person's approval without their comment.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct VoteSummary {
-    /// Who.
+    /// The name that they approved under.
     #[n(0)]
     pub by: String,
     /// When.
@@ -78,7 +78,7 @@ pub struct GateEnding {
     /// When.
     #[n(0)]
     pub at: Time,
-    /// How.
+    /// Which of the ways a gate is closed it was.
     #[n(1)]
     pub how: GateEnd,
 }
@@ -89,10 +89,10 @@ pub enum GateEnd {
     /// A person decided it, or answered.
     #[n(0)]
     Decided {
-        /// What.
+        /// What was decided; an answer to a task is one, too.
         #[n(0)]
         decision: Decision,
-        /// Who.
+        /// The name that they decided under.
         #[n(1)]
         by: String,
         /// Which way it came.

@@ -19,10 +19,10 @@ pub enum VoteFact {
     /// Somebody has approved.
     #[n(1)]
     Given {
-        /// The gate.
+        /// The number of the gate.
         #[n(0)]
         gate: OpenId,
-        /// Who, and how.
+        /// The approval with the name that it was given under, and the way.
         #[n(1)]
         vote: Vote,
         /// How many approvals it takes now.
@@ -32,7 +32,7 @@ pub enum VoteFact {
     /// Others are asked too, and it takes another number of approvals.
     #[n(2)]
     Needed {
-        /// The gate.
+        /// The number of the gate.
         #[n(0)]
         gate: OpenId,
         /// How many it takes now.
@@ -42,10 +42,10 @@ pub enum VoteFact {
     /// People are notified of a gate that was opened without any.
     #[n(3)]
     Notified {
-        /// The gate.
+        /// The number of the gate.
         #[n(0)]
         gate: OpenId,
-        /// Who, and of what.
+        /// Who is notified, and of what.
         #[n(1)]
         asked: Box<Asked>,
     },
@@ -59,7 +59,7 @@ pub enum VoteFact {
     /// These are not asked: data or the start names them, and the directory does not hold them.
     #[n(102)]
     Dropped {
-        /// The gate.
+        /// The number of the gate.
         #[n(0)]
         gate: OpenId,
         /// Addresses and names, as they were given.
@@ -69,7 +69,7 @@ pub enum VoteFact {
     /// A gate, or somebody's part of it, was handed to somebody else.
     #[n(103)]
     Assigned {
-        /// The gate.
+        /// The number of the gate, which stays open.
         #[n(0)]
         gate: OpenId,
         /// Who did it.

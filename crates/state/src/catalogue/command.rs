@@ -44,7 +44,7 @@ pub enum CatalogueCommand {
     /// An assistant is created or replaced.
     #[n(9)]
     PutAssistant(#[n(0)] PutAssistant),
-    /// An assistant is deleted.
+    /// An assistant is deleted; sessions that run keep what they began with.
     #[n(10)]
     DeleteAssistant(#[n(0)] DeleteAssistant),
     /// A tenant that had no mail tokens has them from now on.
@@ -196,7 +196,7 @@ impl CatalogueCommand {
 /// Make a machine known to a shard.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct InstallMachine {
-    /// The machine.
+    /// What a definition compiled to. The shard keeps it by its digest.
     #[cbor(n(0), with = "crate::row::machine_bytes")]
     pub machine: std::sync::Arc<Machine>,
 }
@@ -275,7 +275,7 @@ pub struct PutAssistant {
 /// An assistant is deleted.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct DeleteAssistant {
-    /// Its name.
+    /// The name of an assistant of the command's tenant.
     #[n(0)]
     pub name: String,
     /// What the caller saw; empty if any will do.
@@ -294,7 +294,7 @@ pub struct RevokeKey {
 /// A definition is published.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Deploy {
-    /// Its name.
+    /// The name under which its versions are counted: a definition of the command's tenant.
     #[n(0)]
     pub name: String,
     /// Its format: `checkpoint`.
@@ -326,7 +326,7 @@ pub struct ActivateVersion {
     /// The definition.
     #[n(0)]
     pub name: String,
-    /// The version.
+    /// The number of the version that new sessions get, from 1.
     #[n(1)]
     pub version: u32,
     /// What the caller saw, see [`Definition::etag`](crate::catalogue::Definition::etag); empty if any will do.
@@ -398,10 +398,10 @@ pub struct Reseal {
 /// A tenant is deleted, by an admin of another one.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct DeleteTenant {
-    /// It.
+    /// The number of the tenant that is deleted, not the command's own.
     #[n(0)]
     pub tenant: TenantId,
-    /// Its name.
+    /// The tenant's name, which must lead to that number.
     #[n(1)]
     pub name: String,
     /// What the caller saw, see [`Tenant::etag`](crate::catalogue::Tenant::etag); empty if any will do.

@@ -5,21 +5,21 @@
 pub enum DirectoryWarning {
     /// A name has no address behind it.
     NoAddress {
-        /// The name.
+        /// The entry's name.
         name: String,
     },
     /// A list of an entry holds what is neither an address nor a name.
     UnknownMember {
         /// What it holds.
         member: String,
-        /// Which list.
+        /// Which of the entry's lists holds it.
         list: DirectoryList,
         /// The entry's name.
         name: String,
     },
     /// A name of the default audience has no address behind it.
     EmptyAudience {
-        /// The name.
+        /// The name in the audience.
         name: String,
     },
 }

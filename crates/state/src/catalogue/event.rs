@@ -11,7 +11,7 @@ pub enum CatalogueEvent {
     /// A shard knows a machine.
     #[n(0)]
     MachineInstalled {
-        /// The machine.
+        /// What a definition compiled to, known by its digest from now on.
         #[cbor(n(0), with = "crate::row::machine_bytes")]
         machine: std::sync::Arc<Machine>,
     },
@@ -33,13 +33,13 @@ pub enum CatalogueEvent {
         /// The definition.
         #[n(0)]
         name: String,
-        /// Its format.
+        /// The word of the format that its files are in.
         #[n(1)]
         format: String,
-        /// The version.
+        /// The new version, with its number and its files.
         #[n(2)]
         version: crate::catalogue::Version,
-        /// Its machine.
+        /// What the version compiled to.
         #[cbor(n(3), with = "crate::row::machine_bytes")]
         machine: std::sync::Arc<Machine>,
     },

@@ -12,17 +12,17 @@ pub enum AssistantFact {
     /// It is this from now on.
     #[n(0)]
     Put {
-        /// The assistant.
+        /// All of it, as it is from now on.
         #[n(0)]
         assistant: Assistant,
-        /// Its machine.
+        /// The machine by which its sessions find out what a first message means.
         #[cbor(n(1), with = "crate::row::machine_bytes")]
         machine: Arc<Machine>,
     },
-    /// It is deleted.
+    /// It exists no more.
     #[n(1)]
     Deleted {
-        /// Its name.
+        /// The name that it had.
         #[n(0)]
         name: String,
     },
@@ -65,17 +65,17 @@ pub enum TenantFact {
         /// The number of the change, from 1.
         #[n(0)]
         number: u64,
-        /// The change.
+        /// What was changed, when, and by whom.
         #[n(1)]
         change: TenantChange,
     },
     /// The deletion of another tenant has begun.
     #[n(1)]
     Deleted {
-        /// It.
+        /// The number of the tenant that is deleted, not the event's own.
         #[n(0)]
         tenant: TenantId,
-        /// Its name.
+        /// The tenant's name, as it is in resource names.
         #[n(1)]
         name: String,
         /// What every shard must know of the tenant afterwards.

@@ -8,7 +8,7 @@ pub struct Finding {
     /// The stable code: `SW1204`.
     #[n(0)]
     pub code: String,
-    /// Its severity.
+    /// How bad it is: whether it keeps the definition from being deployed.
     #[n(1)]
     pub severity: FindingSeverity,
     /// The file as the author named it.

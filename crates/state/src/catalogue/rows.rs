@@ -11,7 +11,7 @@ pub struct Tenant {
     /// Its number, part of every key of its rows.
     #[n(0)]
     pub id: TenantId,
-    /// Its name.
+    /// `[a-z0-9-]`, 1 to 63 characters; no other tenant has it.
     #[n(1)]
     pub name: String,
     /// For people.
@@ -106,7 +106,7 @@ pub struct Definition {
 /// A version that no session starts with any more.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Retired {
-    /// Its number.
+    /// The number of the version, from 1.
     #[n(0)]
     pub number: u32,
     /// Since when.

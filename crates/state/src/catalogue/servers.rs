@@ -17,7 +17,7 @@ pub struct Server {
     /// Where other servers reach it: `host:port`.
     #[n(2)]
     pub address: String,
-    /// What it is for.
+    /// Whether it takes seats, gives them up, or was removed.
     #[n(3)]
     pub state: ServerState,
     /// The feature levels of its program, as of its last start.
@@ -84,7 +84,7 @@ pub struct ClusterMap {
 /// The servers that hold a replica of a group, and which of them are to vote.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GroupReplicas {
-    /// The group.
+    /// The number of the group; 0 is the catalogue.
     #[n(0)]
     pub group: u64,
     /// The numbers of the servers, in ascending order.
@@ -234,7 +234,7 @@ pub struct FoundCluster {
     /// Drawn for this cluster.
     #[cbor(n(0), with = "minicbor::bytes")]
     pub cluster: [u8; 16],
-    /// The server.
+    /// The server that founds the cluster, with its number and address.
     #[n(1)]
     pub server: JoinServer,
     /// The number of groups besides the catalogue's.
@@ -290,7 +290,7 @@ pub struct RaiseLevel {
 /// Other servers are to vote in a group. Repeated, it changes nothing.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct AssignVoters {
-    /// The group.
+    /// The number of the group; 0 is the catalogue.
     #[n(0)]
     pub group: u64,
     /// The numbers of the servers, in ascending order. One of those before may be missing, and one may be new.
@@ -315,7 +315,7 @@ pub struct RecordTransfers {
 /// A group that another server leads since a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct LeaderTransfer {
-    /// The group.
+    /// The number of the group; 0 is the catalogue.
     #[n(0)]
     pub group: u64,
     /// The server that leads it.

@@ -20,7 +20,7 @@ pub struct Tenancy {
     /// has had no key ring.
     #[n(1)]
     pub keys: Vec<Sealed>,
-    /// Who is who.
+    /// Whom the names of people, groups and owners stand for.
     #[n(2)]
     pub directory: Directory,
     /// Its endpoints, ordered by name.

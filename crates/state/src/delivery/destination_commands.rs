@@ -27,7 +27,7 @@ pub enum ChangeWebhookSource {
     /// Its messages are other events.
     #[n(1)]
     Correlate {
-        /// Its name.
+        /// The name of a source that exists.
         #[n(0)]
         name: String,
         /// Which event of which session a message is.
@@ -40,7 +40,7 @@ pub enum ChangeWebhookSource {
     /// It has another secret.
     #[n(2)]
     Rotate {
-        /// Its name.
+        /// The name of a source that exists.
         #[n(0)]
         name: String,
         /// The new one.
@@ -53,10 +53,10 @@ pub enum ChangeWebhookSource {
         #[n(3)]
         etag: String,
     },
-    /// It is deleted.
+    /// Its path takes no message any more.
     #[n(3)]
     Delete {
-        /// Its name.
+        /// The name of a source that exists.
         #[n(0)]
         name: String,
         /// What the caller saw; empty if any will do.
@@ -116,7 +116,7 @@ pub enum ChangeEndpoint {
         #[n(1)]
         reason: String,
     },
-    /// It is deleted.
+    /// It is sent nothing any more, and its secrets are gone.
     #[n(3)]
     Delete {
         /// Its name.

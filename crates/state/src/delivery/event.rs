@@ -15,21 +15,21 @@ pub enum DeliveryEvent {
     /// Something is needed from the outside.
     #[n(0)]
     Queued {
-        /// What.
+        /// What goes out, with its number and what caused it.
         #[n(0)]
         effect: Effect,
     },
     /// An effect has arrived.
     #[n(1)]
     Acked {
-        /// Its number.
+        /// The effect's number in its outbox.
         #[n(0)]
         number: u64,
     },
     /// An effect of a session cannot be delivered: it is a dead letter, and the session has an incident.
     #[n(2)]
     Failed {
-        /// Its number.
+        /// The effect's number in its outbox.
         #[n(0)]
         number: u64,
         /// A lower-case code of the deliverer.
@@ -42,21 +42,21 @@ pub enum DeliveryEvent {
     /// A dead letter is sent again, and its incident is closed.
     #[n(3)]
     Retried {
-        /// Its number.
+        /// The effect's number in its outbox.
         #[n(0)]
         number: u64,
     },
     /// An effect is given up; the incident of a dead letter is closed.
     #[n(4)]
     Dismissed {
-        /// Its number.
+        /// The effect's number in its outbox.
         #[n(0)]
         number: u64,
     },
     /// An attempt to deliver an effect has failed, and another one follows.
     #[n(5)]
     Deferred {
-        /// Its number.
+        /// The effect's number in its outbox.
         #[n(0)]
         number: u64,
         /// When the next attempt is due.
@@ -72,7 +72,7 @@ pub enum DeliveryEvent {
     /// An effect waits because a cap is reached; nothing was tried.
     #[n(6)]
     Held {
-        /// Its number.
+        /// The effect's number in its outbox.
         #[n(0)]
         number: u64,
         /// Until when.
@@ -88,7 +88,7 @@ pub enum DeliveryEvent {
     /// A mail that asks somebody at a gate has come back, or somebody says so.
     #[n(7)]
     MailBounced {
-        /// The gate.
+        /// The number of the gate that asks.
         #[n(0)]
         gate: OpenId,
         /// Whom it went to.

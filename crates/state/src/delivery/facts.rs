@@ -10,14 +10,14 @@ pub enum WebhookSourceFact {
     /// It is this from now on.
     #[n(0)]
     Put {
-        /// The source.
+        /// All of it, as it is from now on.
         #[n(0)]
         source: WebhookSource,
     },
-    /// It is deleted.
+    /// Its path takes no message any more.
     #[n(1)]
     Deleted {
-        /// Its name.
+        /// The name that it had.
         #[n(0)]
         name: String,
     },

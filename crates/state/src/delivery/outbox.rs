@@ -37,7 +37,7 @@ pub enum EffectSource {
     /// A run of a session.
     #[n(0)]
     Run {
-        /// The run.
+        /// The run that caused it.
         #[n(0)]
         run: RunId,
         /// The node that it stood at.
@@ -197,10 +197,10 @@ pub enum EffectBody {
     /// The process's people are notified of a gate.
     #[n(0)]
     Notice {
-        /// The gate.
+        /// The number of the gate.
         #[n(0)]
         gate: OpenId,
-        /// Its kind.
+        /// Says which decisions the gate takes.
         #[n(1)]
         kind: GateKind,
         /// What it is about.
@@ -216,7 +216,7 @@ pub enum EffectBody {
         /// The reservation.
         #[n(1)]
         call: Digest,
-        /// What it is in.
+        /// The rules that count it, all of this ledger.
         #[n(2)]
         rules: Vec<LedgerRule>,
         /// What it holds.
@@ -238,7 +238,7 @@ pub enum EffectBody {
         /// What it is in, and what is charged.
         #[n(2)]
         rules: Vec<LedgerRule>,
-        /// What it cost.
+        /// What is charged in the end, millionths of a US dollar.
         #[n(3)]
         cost: Micros,
         /// When it was reported.
@@ -263,7 +263,7 @@ pub enum EffectBody {
         /// The gate that it is about, if it is about one.
         #[cbor(n(3), default)]
         gate: Option<OpenId>,
-        /// What it is for.
+        /// Why it is sent: decides what the mail looks like and what its failure means.
         #[cbor(n(4), default, skip_if = "Purpose::says")]
         purpose: Purpose,
         /// The header of a mail of the session's agent; `None` if the server writes.

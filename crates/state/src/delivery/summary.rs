@@ -27,7 +27,7 @@ pub struct EndpointSummary {
     /// Stands for the endpoint as the command left it.
     #[n(5)]
     pub etag: String,
-    /// Its secrets.
+    /// Which secret is the newest, and until when the one before is good.
     #[n(6)]
     pub secrets: SecretsSummary,
 }
@@ -51,7 +51,7 @@ impl EndpointSummary {
 /// A webhook source without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct SourceSummary {
-    /// Its name.
+    /// The name in the source's path.
     #[n(0)]
     pub name: String,
     /// The word of how it proves who it is.
@@ -69,7 +69,7 @@ pub struct SourceSummary {
     /// Stands for the source as the command left it.
     #[n(5)]
     pub etag: String,
-    /// Its secrets.
+    /// Which secret is the newest, and until when the one before is good.
     #[n(6)]
     pub secrets: SecretsSummary,
 }

@@ -64,7 +64,7 @@ pub struct Correlation {
     /// The session's id or business key.
     #[n(0)]
     pub session: TextSource,
-    /// The event's key.
+    /// The key of the event that is recorded.
     #[n(1)]
     pub event_key: TextSource,
     /// A JSON pointer to what the event brings; empty for the whole body.

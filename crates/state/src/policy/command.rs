@@ -128,7 +128,7 @@ pub struct ReportCall {
     /// Whether it worked.
     #[n(2)]
     pub success: bool,
-    /// What it cost.
+    /// What it cost, millionths of a US dollar.
     #[n(3)]
     pub cost: Micros,
     /// What it used.
@@ -142,7 +142,7 @@ pub struct ReportUsage {
     /// Money.
     #[n(0)]
     pub cost: Micros,
-    /// Tokens.
+    /// Tokens that models have used, as the caller counts them.
     #[n(1)]
     pub tokens: u64,
 }
@@ -249,7 +249,7 @@ impl Settle {
 /// A policy document is attached to a definition, or detached from it.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct AttachPolicy {
-    /// The definition.
+    /// The name of the definition.
     #[n(0)]
     pub definition: String,
     /// The policy document.
@@ -266,7 +266,7 @@ pub struct AttachPolicy {
 /// A policy document holds for a tenant, in one version.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct SetTenantPolicy {
-    /// Its name.
+    /// The name of the definition that the document is.
     #[n(0)]
     pub name: String,
     /// Its version; `None` stands for the one that is active now.
@@ -280,7 +280,7 @@ pub struct SetTenantPolicy {
 /// A policy document stops to hold for a tenant.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct RemoveTenantPolicy {
-    /// Its name.
+    /// The name of the definition that the document is.
     #[n(0)]
     pub name: String,
 }

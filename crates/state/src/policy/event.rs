@@ -9,13 +9,13 @@ use crate::policy::{LayerVerdict, LedgerRule, MatchedRule, PinnedPolicy};
 /// An event about calls, what they use and what limits them. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum PolicyEvent {
-    /// A call is permitted.
+    /// A caller may make a call, which is counted and may be reserved.
     #[n(0)]
     CallPermitted {
         /// Its number; `None` if the state does not remember it.
         #[n(0)]
         number: Option<u64>,
-        /// The call.
+        /// What is called, and what is held for it until the report.
         #[n(1)]
         call: Call,
         /// The digest of its arguments.
@@ -31,7 +31,7 @@ pub enum PolicyEvent {
         #[cbor(n(5), default, skip_if = "Vec::is_empty")]
         layers: Vec<LayerVerdict>,
     },
-    /// A call is denied.
+    /// A caller may not make a call; nobody is asked.
     #[n(1)]
     CallDenied {
         /// What would have been called.
@@ -62,7 +62,7 @@ pub enum PolicyEvent {
         /// The digest of its arguments.
         #[n(1)]
         digest: Digest,
-        /// The gate.
+        /// The number of the gate that it opens.
         #[n(2)]
         gate: OpenId,
         /// The rule that decided.
@@ -91,31 +91,31 @@ pub enum PolicyEvent {
     /// A permitted call was not reported in time.
     #[n(4)]
     CallLapsed {
-        /// Its number.
+        /// The number of the call's row in its session.
         #[n(0)]
         number: u64,
     },
     /// A call may be made once.
     #[n(5)]
     GrantMade {
-        /// Its number.
+        /// The number of the grant's row in its session.
         #[n(0)]
         number: u64,
-        /// What it grants.
+        /// The call with its arguments, until when, and the money that is held for it.
         #[n(1)]
         grant: Grant,
     },
-    /// A grant was used.
+    /// The call that an approval allowed is permitted now.
     #[n(6)]
     GrantUsed {
-        /// Its number.
+        /// The number of the grant's row in its session.
         #[n(0)]
         number: u64,
     },
     /// An approved call was not made in time.
     #[n(7)]
     GrantLapsed {
-        /// Its number.
+        /// The number of the grant's row in its session.
         #[n(0)]
         number: u64,
     },
@@ -125,14 +125,14 @@ pub enum PolicyEvent {
         /// Money.
         #[n(0)]
         cost: Micros,
-        /// Tokens.
+        /// Tokens that models have used, as the caller counts them.
         #[n(1)]
         tokens: u64,
     },
     /// A cap is reached.
     #[n(9)]
     BudgetExhausted {
-        /// Of what.
+        /// Which of the meters has reached its cap.
         #[n(0)]
         unit: BudgetUnit,
         /// The cap, in the unit.
@@ -142,23 +142,23 @@ pub enum PolicyEvent {
     /// A cap is another one from now on.
     #[n(10)]
     CapRaised {
-        /// The run.
+        /// The run whose value it is.
         #[n(0)]
         run: RunId,
-        /// The parameter.
+        /// The parameter of the run's machine that is the cap.
         #[n(1)]
         param: ParamIx,
-        /// Its value.
+        /// The new cap, in the unit of the parameter.
         #[n(2)]
         value: u64,
     },
     /// A ledger holds a call.
     #[n(11)]
     LedgerReserved {
-        /// The call.
+        /// The name of the reservation.
         #[n(0)]
         call: Digest,
-        /// The rules.
+        /// The rules of this ledger that count it.
         #[n(1)]
         rules: Vec<LedgerRule>,
         /// Money held.
@@ -168,10 +168,10 @@ pub enum PolicyEvent {
     /// A ledger counts a call.
     #[n(12)]
     LedgerConfirmed {
-        /// The call.
+        /// The name of the reservation.
         #[n(0)]
         call: Digest,
-        /// The rules.
+        /// The rules of this ledger that count it.
         #[n(1)]
         rules: Vec<LedgerRule>,
         /// Money held until the report.
@@ -184,13 +184,13 @@ pub enum PolicyEvent {
     /// A ledger releases a call.
     #[n(13)]
     LedgerSettled {
-        /// The call.
+        /// The name of the reservation, if there was one.
         #[n(0)]
         call: Option<Digest>,
-        /// The rules.
+        /// The rules of this ledger that count it.
         #[n(1)]
         rules: Vec<LedgerRule>,
-        /// What it cost.
+        /// What is charged in the end, millionths of a US dollar.
         #[n(2)]
         cost: Micros,
         /// When it was reported.

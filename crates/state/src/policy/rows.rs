@@ -12,7 +12,7 @@ pub struct PinnedPolicy {
     /// The document's name.
     #[n(1)]
     pub name: String,
-    /// Its version.
+    /// The document's version when the session began, from 1.
     #[n(2)]
     pub version: u32,
     /// What it compiled to.
@@ -26,7 +26,7 @@ pub struct TenantPolicy {
     /// The document's name.
     #[n(0)]
     pub name: String,
-    /// Its version.
+    /// The document's version that holds, from 1.
     #[n(1)]
     pub version: u32,
     /// What it compiled to.

@@ -15,7 +15,7 @@ pub enum Slot {
     /// Its run is at its end.
     #[n(2)]
     Ended {
-        /// The run.
+        /// The run that has ended.
         #[n(0)]
         run: RunId,
         /// How it ended.
@@ -27,10 +27,10 @@ pub enum Slot {
 /// What a child was called from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Parent {
-    /// The run.
+    /// The run that called it.
     #[n(0)]
     pub run: RunId,
-    /// Which entry of it.
+    /// Which of the nodes that the run had entered, from 1.
     #[n(1)]
     pub entry: u32,
     /// The child's slot there, from 0.
@@ -44,10 +44,10 @@ pub struct Pinned {
     /// What they call it.
     #[n(0)]
     pub callee: Callee,
-    /// Its version.
+    /// The version of that definition, from 1.
     #[n(1)]
     pub version: u32,
-    /// Its machine.
+    /// The digest of what that version compiled to.
     #[n(2)]
     pub machine: Digest,
 }

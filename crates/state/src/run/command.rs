@@ -78,7 +78,7 @@ pub struct Answer {
     /// The state that the caller believes it stands at.
     #[n(0)]
     pub state: Option<String>,
-    /// One of its answers.
+    /// One of the answers that the checkpoint's definition lists.
     #[n(1)]
     pub answer: String,
     /// Free text for the history.

@@ -12,10 +12,10 @@ pub enum RunEvent {
     /// A run exists from now on.
     #[n(0)]
     Created {
-        /// The run.
+        /// The new run's number in the session.
         #[n(0)]
         run: RunId,
-        /// Its machine.
+        /// The digest of the machine that it executes.
         #[n(1)]
         machine: Digest,
         /// The definition and its version, if they are not the session's.
@@ -28,24 +28,24 @@ pub enum RunEvent {
     /// A queued run is the session's own from now on.
     #[n(1)]
     Activated {
-        /// The run.
+        /// The run that was queued.
         #[n(0)]
         run: RunId,
     },
     /// A node is entered.
     #[n(2)]
     Entered {
-        /// The run.
+        /// The run that moves.
         #[n(0)]
         run: RunId,
-        /// The node.
+        /// Where it stands from now on.
         #[n(1)]
         node: NodeIx,
     },
     /// A part of a node's body begins.
     #[n(3)]
     ActBegun {
-        /// The run.
+        /// The run whose body goes on.
         #[n(0)]
         run: RunId,
         /// The part.
@@ -55,13 +55,13 @@ pub enum RunEvent {
     /// A checkpoint was answered.
     #[n(4)]
     Answered {
-        /// The run.
+        /// The run that stands at the checkpoint.
         #[n(0)]
         run: RunId,
         /// The checkpoint.
         #[n(1)]
         node: NodeIx,
-        /// The answer.
+        /// One of the answers that the checkpoint's definition lists.
         #[n(2)]
         answer: String,
         /// The agent's own words.
@@ -71,23 +71,23 @@ pub enum RunEvent {
     /// A node is left.
     #[n(5)]
     Left {
-        /// The run.
+        /// The run that moves.
         #[n(0)]
         run: RunId,
-        /// The node.
+        /// Where it stood until now.
         #[n(1)]
         node: NodeIx,
-        /// The exit.
+        /// The exit that it takes.
         #[n(2)]
         exit: ExitIx,
     },
     /// A run is at its end.
     #[n(6)]
     Ended {
-        /// The run.
+        /// The run that is over.
         #[n(0)]
         run: RunId,
-        /// How.
+        /// Whether it has reached its goal, was stopped or failed, and why.
         #[n(1)]
         ending: Ending,
         /// Somebody's words about it.
@@ -97,7 +97,7 @@ pub enum RunEvent {
     /// Something was settled while the session was paused.
     #[n(7)]
     Deferred {
-        /// The run.
+        /// The run that goes on later.
         #[n(0)]
         run: RunId,
         /// What happens on resuming.
@@ -107,21 +107,21 @@ pub enum RunEvent {
     /// The agent's turn is over.
     #[n(8)]
     TurnEnded {
-        /// The run.
+        /// The run whose agent it was.
         #[n(0)]
         run: RunId,
     },
     /// The agent says that its work here is done. Nothing reads it.
     #[n(9)]
     Signalled {
-        /// The run.
+        /// The run whose agent it was.
         #[n(0)]
         run: RunId,
     },
     /// A key of a run's data has this value from now on.
     #[n(10)]
     Wrote {
-        /// The run.
+        /// The run whose data it is.
         #[n(0)]
         run: RunId,
         /// The top-level key.
@@ -137,7 +137,7 @@ pub enum RunEvent {
     /// The body has ended, and no exit was taken.
     #[n(11)]
     Rested {
-        /// The run.
+        /// The run that stays at its node.
         #[n(0)]
         run: RunId,
         /// The port at which it ended, if a person has not let it leave from there.
@@ -147,10 +147,10 @@ pub enum RunEvent {
     /// Something has gone wrong in a node.
     #[n(12)]
     Faulted {
-        /// The run.
+        /// The run that stands at the node.
         #[n(0)]
         run: RunId,
-        /// The node.
+        /// Where it went wrong.
         #[n(1)]
         node: NodeIx,
         /// The lower-case code.
@@ -163,7 +163,7 @@ pub enum RunEvent {
     /// A node's body begins again.
     #[n(13)]
     Restarted {
-        /// The run.
+        /// The run that stays at its node.
         #[n(0)]
         run: RunId,
         /// Whether the agent asked for it.
@@ -173,7 +173,7 @@ pub enum RunEvent {
     /// A loop of the body is at this item, or is over.
     #[n(14)]
     Looped {
-        /// The run.
+        /// The run whose body the loop is in.
         #[n(0)]
         run: RunId,
         /// How many loops stand outside of it.
@@ -186,10 +186,10 @@ pub enum RunEvent {
     /// An event came from outside.
     #[n(15)]
     EventRecorded {
-        /// The run.
+        /// The run that the event is for.
         #[n(0)]
         run: RunId,
-        /// Its key.
+        /// The key by which states listen to it.
         #[n(1)]
         key: String,
         /// If nothing listens to it yet: what came with it, until when it is kept, and whether a model can be asked about
@@ -203,10 +203,10 @@ pub enum RunEvent {
     /// Events that came early count from now on.
     #[n(16)]
     EarlyTaken {
-        /// The run.
+        /// The run that listens to them now.
         #[n(0)]
         run: RunId,
-        /// Their keys.
+        /// The keys of the events, in the order in which they came.
         #[n(1)]
         keys: Vec<String>,
         /// Their positions among those that are kept, ascending.
@@ -216,7 +216,7 @@ pub enum RunEvent {
     /// The choice of an exit waits for a judgement.
     #[n(17)]
     ChoicePending {
-        /// The run.
+        /// The run that stays at its node meanwhile.
         #[n(0)]
         run: RunId,
         /// Whether only the exits that listen to events are looked at.
@@ -226,17 +226,17 @@ pub enum RunEvent {
     /// A judgement has come.
     #[n(18)]
     Judged {
-        /// The run.
+        /// The run whose choice asked.
         #[n(0)]
         run: RunId,
-        /// What it is.
+        /// Which judgement of which exit, and whether it holds.
         #[n(1)]
         judged: Judged,
     },
     /// The choice has ended, and no exit was taken.
     #[n(19)]
     ChoiceOver {
-        /// The run.
+        /// The run that stays at its node.
         #[n(0)]
         run: RunId,
     },
@@ -250,7 +250,7 @@ pub enum RunEvent {
     /// A run is going to have children.
     #[n(21)]
     ChildrenPlanned {
-        /// The run.
+        /// The run that calls them.
         #[n(0)]
         run: RunId,
         /// How many.
@@ -263,10 +263,10 @@ pub enum RunEvent {
         /// The child.
         #[n(0)]
         run: RunId,
-        /// Its machine.
+        /// The digest of the machine that it executes.
         #[n(1)]
         machine: Digest,
-        /// Its definition.
+        /// The name of the definition that it is a run of.
         #[n(2)]
         definition: String,
         /// The definition's version.
@@ -285,7 +285,7 @@ pub enum RunEvent {
         /// Its slot there.
         #[n(1)]
         index: u32,
-        /// The child.
+        /// The number of the child that has ended.
         #[n(2)]
         child: RunId,
         /// How it ended.
@@ -295,7 +295,7 @@ pub enum RunEvent {
     /// A run has no children any more: they have ended, or were abandoned.
     #[n(24)]
     ChildrenJoined {
-        /// The run.
+        /// The run that called them.
         #[n(0)]
         run: RunId,
     },

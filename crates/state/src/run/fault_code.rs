@@ -14,7 +14,7 @@ pub enum FaultCode {
     /// What goes out is too much for one act, one turn, or for what the session has out already.
     #[n(2)]
     OutboxLimit,
-    /// A template.
+    /// A template that cannot be filled in.
     #[n(3)]
     Template,
     /// A guard that cannot be evaluated. It is not retried: the same data give the same fault.

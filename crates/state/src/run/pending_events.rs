@@ -11,7 +11,7 @@ pub enum PendingFact {
     /// They came while it was open, and enter when it closes.
     #[n(0)]
     Held {
-        /// The run.
+        /// The run that the data are for.
         #[n(0)]
         run: RunId,
         /// The approval.
@@ -24,7 +24,7 @@ pub enum PendingFact {
     /// What was held enters the data.
     #[n(1)]
     Entered {
-        /// The run.
+        /// The run whose data they enter.
         #[n(0)]
         run: RunId,
         /// How many inputs.

@@ -12,7 +12,7 @@ pub const RUN: RunId = RunId(0);
 /// One execution of one machine. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Run {
-    /// The machine.
+    /// The digest of the machine that it executes.
     #[n(0)]
     pub machine: Digest,
     /// The node that it stands at, or ended in.
@@ -39,7 +39,7 @@ pub struct Run {
     /// What happens on resuming.
     #[n(8)]
     pub due: Option<Deferral>,
-    /// How it ended.
+    /// How it ended; `None` while it goes on.
     #[n(9)]
     pub ending: Option<Ending>,
     /// The definition's name.
@@ -143,7 +143,7 @@ pub struct Judged {
     /// Which of the exit's judgements, from 0.
     #[n(1)]
     pub nth: u16,
-    /// What it was.
+    /// Whether the guard's question was answered with yes.
     #[n(2)]
     pub holds: bool,
 }
@@ -165,10 +165,10 @@ pub struct Loop {
 /// An exit that waits for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Held {
-    /// The exit.
+    /// The exit that is taken if the person approves.
     #[n(0)]
     pub exit: ExitIx,
-    /// The gate.
+    /// The number of the gate that asks the person.
     #[n(1)]
     pub gate: OpenId,
 }
@@ -176,7 +176,7 @@ pub struct Held {
 /// What was settled while the session was paused.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Deferral {
-    /// This exit is taken.
+    /// The node is left by this exit.
     #[n(0)]
     Take(#[n(0)] ExitIx),
     /// The run ends.

@@ -32,7 +32,7 @@ pub enum SessionCommand {
     /// The data of a session is removed.
     #[n(7)]
     Remove(#[n(0)] Remove),
-    /// A step of that.
+    /// Some of the rows go, or others of what is removed in steps.
     #[n(8)]
     RemoveStep(#[n(0)] RemoveStep),
 }
@@ -131,7 +131,7 @@ pub struct Sweep {
 /// The user says something in the conversation.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct PostMessage {
-    /// What.
+    /// What the user says.
     #[n(0)]
     pub text: String,
 }

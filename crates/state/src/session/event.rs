@@ -11,25 +11,25 @@ pub enum SessionEvent {
     /// A session exists from now on.
     #[n(0)]
     Started {
-        /// The definition.
+        /// The name of the definition; empty if the first message decides.
         #[n(0)]
         definition: String,
-        /// Its version.
+        /// The definition's version, from 1; 0 if the first message decides.
         #[n(1)]
         version: u32,
-        /// Its machine.
+        /// The digest of the machine that the root run executes.
         #[n(2)]
         machine: Digest,
         /// The caller's own key.
         #[n(3)]
         key: Option<String>,
-        /// The role.
+        /// The session's role, which the policy's must equal.
         #[n(4)]
         role: String,
         /// Whether it runs without its policy.
         #[n(5)]
         without_policy: bool,
-        /// Labels.
+        /// Keys and values by which sessions are listed.
         #[n(6)]
         labels: Vec<(String, String)>,
         /// JSON, or empty.
@@ -48,7 +48,7 @@ pub enum SessionEvent {
     /// Something that should be looked at.
     #[n(1)]
     Warned {
-        /// What.
+        /// What was found.
         #[n(0)]
         warning: SessionWarning,
     },
@@ -72,7 +72,7 @@ pub enum SessionEvent {
     /// Somebody said something in the conversation.
     #[n(5)]
     MessagePosted {
-        /// What.
+        /// What was said.
         #[n(0)]
         text: String,
         /// Who has said it.

@@ -15,7 +15,7 @@ pub struct Position {
     /// The session's sequence after the command.
     #[n(0)]
     pub sequence: u64,
-    /// Its status.
+    /// What the session does, or how it ended.
     #[n(1)]
     pub status: Status,
     /// Why it has this status, if there is a reason.
@@ -78,7 +78,7 @@ pub struct RunPosition {
     /// The run's machine; `None` if it is the session's own.
     #[n(0)]
     pub machine: Option<Digest>,
-    /// The node.
+    /// Where the run stands, or ended.
     #[n(1)]
     pub node: NodeIx,
 }
@@ -86,7 +86,7 @@ pub struct RunPosition {
 /// The entry of a run into a node that takes events from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Listening {
-    /// The run.
+    /// The run that stands at the node.
     #[n(0)]
     pub run: RunId,
     /// Which of the nodes that the run has entered, from 1.
@@ -120,7 +120,7 @@ pub struct GatePosition {
     /// Its number.
     #[n(0)]
     pub gate: OpenId,
-    /// What it is for.
+    /// Says which decisions it takes.
     #[n(1)]
     pub kind: GateKind,
     /// The name of its node.
@@ -129,7 +129,7 @@ pub struct GatePosition {
     /// The call that it is about, if it is about one: its capability.
     #[n(3)]
     pub capability: Option<String>,
-    /// Of what it shows.
+    /// Of what the gate shows, to which a decision may be bound.
     #[n(4)]
     pub shown: Option<Digest>,
     /// When it was opened.

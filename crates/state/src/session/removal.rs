@@ -45,7 +45,7 @@ impl Removing {
 /// The removal of a session's data.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Removal {
-    /// How.
+    /// Why it is removed, and so what remains.
     #[n(0)]
     pub how: Removing,
     /// Who requested it.
@@ -76,7 +76,7 @@ impl Removal {
 /// What remains of a session whose data was removed. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Removed {
-    /// How.
+    /// Why it was removed, and so what remains.
     #[n(0)]
     pub how: Removing,
     /// Who requested it.
@@ -122,13 +122,13 @@ impl Removed {
 /// A decision that remains.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct KeptDecision {
-    /// The gate.
+    /// The number of the gate in its session.
     #[n(0)]
     pub gate: OpenId,
     /// What: a decision's word, `voted` or `answered`.
     #[n(1)]
     pub what: String,
-    /// Who.
+    /// The name that they decided under.
     #[n(2)]
     pub by: String,
     /// When.

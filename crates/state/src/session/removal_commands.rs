@@ -9,7 +9,7 @@ use crate::session::Removing;
 /// The data of the scope's session, which has ended, is to be removed.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Remove {
-    /// How.
+    /// Why it is removed, and so what remains.
     #[n(0)]
     pub how: Removing,
     /// Only if it ended no later than this.
@@ -23,7 +23,7 @@ pub enum RemoveStep {
     /// Rows of a session whose removal is under way.
     #[n(0)]
     Rows {
-        /// The session.
+        /// The session whose removal goes on.
         #[n(0)]
         session: SessionId,
         /// Its rows, in the order of their keys.
@@ -36,10 +36,10 @@ pub enum RemoveStep {
     /// Small sessions that ended no later than a time expire whole, each in one go.
     #[n(1)]
     Expire {
-        /// The sessions.
+        /// Sessions of the command's tenant and of this shard.
         #[n(0)]
         sessions: Vec<Expiring>,
-        /// The time.
+        /// None of them may have ended later.
         #[n(1)]
         ended_by: Time,
     },
@@ -49,7 +49,7 @@ pub enum RemoveStep {
         /// The rows.
         #[n(0)]
         keys: Vec<Key>,
-        /// The time.
+        /// None of the sessions may have ended later.
         #[n(1)]
         ended_by: Time,
     },
@@ -68,13 +68,13 @@ pub enum RemoveStep {
 /// A session that expires whole, as the caller saw it. One that is another by now stays as it is.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Expiring {
-    /// The session.
+    /// The session that expires.
     #[n(0)]
     pub session: SessionId,
     /// All of its rows but its own, in the order of their keys.
     #[n(1)]
     pub keys: Vec<Key>,
-    /// Its sequence.
+    /// The sequence that the session must still stand at.
     #[n(2)]
     pub sequence: u64,
 }

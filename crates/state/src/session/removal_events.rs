@@ -11,7 +11,7 @@ pub enum RemovalFact {
     /// It begins.
     #[n(0)]
     Begun {
-        /// How.
+        /// Why it is removed, and so what remains.
         #[n(0)]
         how: Removing,
         /// Who requested it.
@@ -24,17 +24,17 @@ pub enum RemovalFact {
     /// These rows are gone, or hold only what remains.
     #[n(1)]
     Rows {
-        /// The session.
+        /// The session that the rows are of.
         #[n(0)]
         session: SessionId,
-        /// Their keys.
+        /// The keys of the rows.
         #[n(1)]
         keys: Vec<ByteVec>,
     },
     /// No row is left.
     #[n(2)]
     Done {
-        /// The session.
+        /// The session that is removed.
         #[n(0)]
         session: SessionId,
     },
@@ -51,14 +51,14 @@ pub enum RemovalFact {
     /// Rows of a tenant that is deleted are gone.
     #[n(5)]
     OfTenant {
-        /// Their keys.
+        /// The keys of the rows.
         #[n(0)]
         keys: Vec<ByteVec>,
     },
     /// A session was kept long enough, and is gone whole.
     #[n(6)]
     Expired {
-        /// The session.
+        /// The session that is gone.
         #[n(0)]
         session: SessionId,
         /// Who removed it.

@@ -62,7 +62,7 @@ impl MailKey {
 pub struct ReplyToken {
     /// The tenant's name.
     pub tenant: String,
-    /// The session.
+    /// The session that events are for.
     pub session: SessionId,
     /// The run that events are for.
     pub run: RunId,

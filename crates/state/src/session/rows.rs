@@ -186,7 +186,7 @@ const DAY_MS: u64 = 24 * 3_600_000;
 /// The assistant that a session is with, as it was when the session began.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Assisted {
-    /// Its name.
+    /// The assistant's name; another one may have it by now.
     #[n(0)]
     pub name: String,
     /// Its instructions beside those of a state; may be empty.
@@ -197,7 +197,7 @@ pub struct Assisted {
 /// An event that came before anything listened to it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Early {
-    /// Its key.
+    /// The key by which states listen to it.
     #[n(0)]
     pub key: String,
     /// What came with it.
@@ -237,10 +237,10 @@ pub struct Attached {
     /// The definition's name.
     #[n(0)]
     pub definition: String,
-    /// Its version.
+    /// The definition's version when the session began, from 1.
     #[n(1)]
     pub version: u32,
-    /// The machine.
+    /// The digest of what that version compiled to.
     #[n(2)]
     pub machine: Digest,
 }

@@ -10,7 +10,7 @@ pub enum Speaker {
     /// The user, as somebody says who may speak for what happens outside.
     #[n(0)]
     User,
-    /// The agent.
+    /// The agent, in its own name.
     #[n(1)]
     Agent,
     /// The user, as the agent says: what it relays confirms nothing.

@@ -13,7 +13,7 @@ pub struct Queued {
     /// The definition's name.
     #[n(0)]
     pub definition: String,
-    /// Its version.
+    /// The definition's version, from 1.
     #[n(1)]
     pub version: u32,
     /// The machine that it compiled to; must be installed in the shard.

@@ -18,14 +18,14 @@ pub enum SessionWarning {
     /// An operation of the definition logs a text.
     #[n(1)]
     Logged {
-        /// The text.
+        /// What the operation logs.
         #[n(0)]
         text: String,
     },
     /// A message of a state is not sent.
     #[n(2)]
     Unsent {
-        /// The state.
+        /// The name of the state.
         #[n(0)]
         state: String,
         /// The reason.
@@ -52,17 +52,17 @@ pub enum SessionWarning {
     /// A switch does not carry a value over, because the new workflow reserves its key.
     #[n(5)]
     NotCarriedOver {
-        /// The key.
+        /// The reserved key of the data.
         #[n(0)]
         key: String,
-        /// The workflow.
+        /// The name of the new workflow.
         #[n(1)]
         workflow: String,
     },
     /// A name in the audience of a start has no address now.
     #[n(6)]
     NobodyBehind {
-        /// The name.
+        /// The name in the audience.
         #[n(0)]
         name: String,
     },
@@ -79,14 +79,14 @@ pub enum SessionWarning {
         /// The reserved key.
         #[n(0)]
         key: String,
-        /// The state.
+        /// The name of the state below that key.
         #[n(1)]
         state: String,
     },
     /// A state has failed, and its definition ignores that.
     #[n(9)]
     Ignored {
-        /// The state.
+        /// The name of the state that has failed.
         #[n(0)]
         state: String,
         /// The failure.
@@ -103,7 +103,7 @@ pub enum SessionWarning {
     /// A task has no participants, and is done.
     #[n(11)]
     NoParticipants {
-        /// The state.
+        /// The name of the state that the task is.
         #[n(0)]
         state: String,
     },
@@ -117,7 +117,7 @@ pub enum SessionWarning {
     /// A gate has a problem.
     #[n(13)]
     AtGate {
-        /// The gate.
+        /// The number of the gate in the session.
         #[n(0)]
         gate: OpenId,
         /// The problem.
@@ -145,10 +145,10 @@ pub enum GateTrouble {
     /// It asks some people at several addresses, and each approves once.
     #[n(1)]
     SharedAddresses {
-        /// The people.
+        /// How many people it asks.
         #[n(0)]
         people: u64,
-        /// Their addresses.
+        /// How many addresses they have together.
         #[n(1)]
         addresses: u64,
     },

@@ -97,7 +97,7 @@ pub struct CompleteWork {
     /// What came of it.
     #[cbor(n(2), with = "crate::wire::value")]
     pub result: Value,
-    /// What it cost.
+    /// What it cost, millionths of a US dollar.
     #[n(3)]
     pub cost: Micros,
     /// What it used.
@@ -117,7 +117,7 @@ pub struct FailWork {
     /// Why, for a person.
     #[n(2)]
     pub message: String,
-    /// What it cost.
+    /// What it cost, millionths of a US dollar.
     #[n(3)]
     pub cost: Micros,
     /// What it used.

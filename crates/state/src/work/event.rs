@@ -14,10 +14,10 @@ pub enum WorkEvent {
         /// Its number.
         #[n(0)]
         item: OpenId,
-        /// The run.
+        /// The run that opens it.
         #[n(1)]
         run: RunId,
-        /// What it is.
+        /// What is done, waited for, or due.
         #[n(2)]
         body: OpenItemBody,
         /// The trace that it belongs to.
@@ -30,7 +30,7 @@ pub enum WorkEvent {
         /// Its number.
         #[n(0)]
         item: OpenId,
-        /// The run.
+        /// The run that opened it.
         #[n(1)]
         run: RunId,
     },
@@ -40,7 +40,7 @@ pub enum WorkEvent {
         /// The work.
         #[n(0)]
         item: OpenId,
-        /// Who.
+        /// The name that the worker gave itself.
         #[n(1)]
         worker: String,
         /// Until when.
@@ -66,7 +66,7 @@ pub enum WorkEvent {
         /// The work.
         #[n(0)]
         item: OpenId,
-        /// The run.
+        /// The run that opened it.
         #[n(1)]
         run: RunId,
         /// By whom.

@@ -24,7 +24,7 @@ pub enum OpenItemBody {
 /// Work that a worker owes.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct WorkItem {
-    /// Of this kind.
+    /// What a worker must be able to do.
     #[n(0)]
     pub kind: WorkKind,
     /// The rest of it.
@@ -35,7 +35,7 @@ pub struct WorkItem {
 /// A wait for something from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct WaitItem {
-    /// What it is for.
+    /// What ends it before its time.
     #[n(0)]
     pub on: WaitOn,
     /// Until when.
@@ -55,7 +55,7 @@ pub struct TimerItem {
     /// When it fires.
     #[n(0)]
     pub due: Time,
-    /// What for.
+    /// What the server does then.
     #[n(1)]
     pub why: Why,
 }
