@@ -24,7 +24,7 @@ use crate::turn::settled;
 /// A session, with all that is needed to show it.
 #[derive(Debug, Clone, Encode, Decode)]
 pub struct SessionView {
-    /// The session's id.
+    /// The session that is shown.
     #[n(0)]
     pub id: SessionId,
     /// The session as it is stored.

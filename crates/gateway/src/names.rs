@@ -77,7 +77,7 @@ pub(crate) fn definition<'a>(caller: &Caller, field: &str, name: &'a str) -> Res
 /// Which version of a definition is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// The one of this number.
+    /// The version that has this number, if there is one.
     Number(u32),
     /// The one that new sessions use.
     Active,

@@ -224,7 +224,7 @@ fn loaded(
 /// A position, with all that is needed to show it.
 #[derive(Clone, Encode, Decode)]
 pub struct PositionView {
-    /// The session's id.
+    /// The session that is shown.
     #[n(0)]
     pub id: SessionId,
     /// Its row, for what never changes of it.

@@ -39,7 +39,7 @@ pub(super) enum Stage {
     Itself = 1,
     /// Its events and decisions.
     History = 2,
-    /// Its removal.
+    /// The removal of its data, if there was one.
     Removal = 3,
     /// Everything of the session has been exported.
     Over = 4,
