@@ -23,7 +23,7 @@ pub struct Scenario {
     pub tenant_policies: Vec<Named>,
     /// The settings of its tenant.
     pub settings: Settings,
-    /// Its start.
+    /// How the first session begins, and what is expected then.
     pub start: Start,
     /// Its steps, in order.
     pub steps: Vec<Step>,
@@ -53,7 +53,7 @@ pub struct Start {
     pub span: Span,
     /// The initial time of the clock.
     pub at: Time,
-    /// The session.
+    /// What the first session is started with.
     pub session: StartAgain,
     /// What is expected then.
     pub expected: Expected,
@@ -62,7 +62,7 @@ pub struct Start {
 /// A session that starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartAgain {
-    /// Its role.
+    /// The session's role, which the policy's must equal; may be empty.
     pub role: String,
     /// JSON, or empty.
     pub input: Vec<u8>,
@@ -124,7 +124,7 @@ pub enum Verb {
     Answer {
         /// The state that it is meant for.
         state: Option<String>,
-        /// The answer.
+        /// One of the answers that the checkpoint's definition lists.
         answer: String,
         /// A note beside it.
         note: String,
@@ -146,11 +146,11 @@ pub enum Verb {
     Switch(String),
     /// An event comes from outside.
     Event {
-        /// Its key.
+        /// The key by which states listen to it.
         key: String,
-        /// Its data.
+        /// The JSON object that comes with it; may be empty.
         data: Map<String, Value>,
-        /// The state that it is for.
+        /// The name of the only state that may take it; `None`: whichever listens.
         state: Option<String>,
         /// The reply token that it was sent with, if any.
         token: Option<TokenOf>,
@@ -174,7 +174,7 @@ pub enum Verb {
         name: String,
         /// True if it succeeded.
         success: bool,
-        /// What it cost.
+        /// What the call is reported to have cost, millionths of a US dollar.
         cost: Micros,
         /// The tokens used.
         tokens: u64,
@@ -183,7 +183,7 @@ pub enum Verb {
     Usage {
         /// Money.
         cost: Micros,
-        /// Tokens.
+        /// Tokens that models have used, as the call reports them.
         tokens: u64,
     },
     /// A worker finishes work.
@@ -202,7 +202,7 @@ pub enum Verb {
     Raise {
         /// Money.
         cost: Option<Micros>,
-        /// Tokens.
+        /// The new cap on tokens, if it is raised.
         tokens: Option<u64>,
     },
     /// The session resumes.
@@ -273,7 +273,7 @@ pub struct Authorize {
 pub struct Work {
     /// The node of the work.
     pub node: Option<String>,
-    /// Its kind.
+    /// The word of the kind of work; `None`: any.
     pub kind: Option<&'static str>,
     /// How many workers take it first, one after the other, and do not come back: their leases lapse.
     pub lost: u64,
@@ -281,7 +281,7 @@ pub struct Work {
     pub ends: bool,
     /// The result, or the error.
     pub came: Result<Value, String>,
-    /// Its cost.
+    /// What the work is reported to have cost, millionths of a US dollar.
     pub cost: Micros,
     /// The tokens used.
     pub tokens: u64,
@@ -292,7 +292,7 @@ pub struct Work {
 pub enum Until {
     /// By this many milliseconds.
     Later(u64),
-    /// To this time.
+    /// To this time, which must not be in the past.
     At(Time),
 }
 

@@ -92,7 +92,7 @@ pub struct TurnRecord {
     /// What it is about.
     #[n(1)]
     pub scope: Scope,
-    /// By whom.
+    /// The caller, with its role then.
     #[n(2)]
     pub by: Actor,
     /// The request id and the digest of its body.

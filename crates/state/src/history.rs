@@ -16,7 +16,7 @@ pub struct History {
     /// When.
     #[n(0)]
     pub at: Time,
-    /// By whom.
+    /// The caller of the command, with its role then.
     #[n(1)]
     pub by: Actor,
     /// Under which request id.

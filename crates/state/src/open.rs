@@ -6,7 +6,7 @@ use switchward_machine::{NodeIx, RunId, Time};
 /// The entry of a run that an open item belongs to, and since when it is open. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ItemHead {
-    /// Whose it is.
+    /// The run that opened it.
     #[n(0)]
     pub run: RunId,
     /// Where the run stood when it was opened.

@@ -49,7 +49,7 @@ pub struct ListedItem {
     /// Its number.
     #[n(0)]
     pub item: OpenId,
-    /// Whose it is.
+    /// The run that opened it.
     #[n(1)]
     pub run: RunId,
     /// What is open.

@@ -60,7 +60,7 @@ impl DiskLevel {
 /// What a file system has left for this process's user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Space {
-    /// Free bytes.
+    /// What may still be written, bytes; reserves for the superuser are not counted.
     pub free_bytes: u64,
     /// Files that can still be made; `None` if the file system does not count them.
     pub free_files: Option<u64>,

@@ -132,7 +132,7 @@ pub enum StoreError {
     /// Records must follow one another without a gap. Nothing was changed.
     #[error("log record {found} of group {} cannot follow record {last}", group.0)]
     OutOfOrder {
-        /// The group.
+        /// The number of the group whose log it is.
         group: GroupId,
         /// The index before it.
         last: u64,
@@ -142,7 +142,7 @@ pub enum StoreError {
     /// Something is over its named limit.
     #[error("a {what} of {bytes} bytes is over the limit of {max}")]
     TooLarge {
-        /// What it is.
+        /// The name of the form or the record, for the message.
         what: &'static str,
         /// Its size.
         bytes: usize,

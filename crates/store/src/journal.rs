@@ -37,7 +37,7 @@ pub(crate) struct Synced {
     pub(crate) journal: u64,
     /// Its first bytes, which end with a batch; 0 if none is known to have been synced.
     pub(crate) bytes: u64,
-    /// Their digest.
+    /// The 64-bit xxHash of these bytes, by which a restart recognises them.
     pub(crate) digest: u64,
 }
 

@@ -64,6 +64,6 @@ pub struct Asking<'m> {
     pub round: usize,
     /// [`Memory::decisions`] before they were asked.
     pub decisions: u64,
-    /// Their answer.
+    /// A rejection, or the check that the command takes along.
     pub answer: &'m Asked,
 }

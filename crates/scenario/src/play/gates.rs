@@ -72,11 +72,11 @@ pub struct Decide {
     pub node: Option<String>,
     /// The kind of the gate.
     pub kind: Option<Kind>,
-    /// The decision.
+    /// Approval, rejection, or a comment that leaves the gate open.
     pub decision: Said,
     /// The decider.
     pub by: String,
-    /// A comment.
+    /// Words beside the decision; may be empty.
     pub comment: String,
 }
 
@@ -85,7 +85,7 @@ pub struct Decide {
 pub struct Form {
     /// The node of the gate.
     pub node: Option<String>,
-    /// The values.
+    /// What the participant fills in.
     pub values: Value,
     /// The participant.
     pub by: String,

@@ -43,9 +43,9 @@ pub struct Miss {
     pub span: Span,
     /// Its key.
     pub what: &'static str,
-    /// The expected value.
+    /// What the author wrote.
     pub expected: Value,
-    /// The value that was seen.
+    /// What the step led to instead.
     pub seen: Value,
     /// More about it, if there is more to say.
     pub note: String,

@@ -45,7 +45,7 @@ pub struct Gate {
 /// The gates of one task: they were opened one after the other, in the participants' order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Part {
-    /// The first of them.
+    /// The number of the gate that was opened first.
     #[n(0)]
     pub first: OpenId,
     /// How many there are.

@@ -244,7 +244,7 @@ pub struct CreateKey {
     /// What it allows.
     #[n(3)]
     pub role: Role,
-    /// Whose it is.
+    /// The person or program that it stands for.
     #[n(4)]
     pub subject: String,
     /// For people.

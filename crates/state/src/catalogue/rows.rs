@@ -46,7 +46,7 @@ pub struct ApiKey {
     /// What it allows.
     #[n(3)]
     pub role: Role,
-    /// Whose it is.
+    /// The person or program that it stands for; two keys of one subject are one.
     #[n(4)]
     pub subject: String,
     /// For people.
@@ -135,7 +135,7 @@ pub struct Version {
     /// When it was made.
     #[n(4)]
     pub created: Time,
-    /// By whom.
+    /// The subject of the credential that deployed it.
     #[n(5)]
     pub by: String,
 }

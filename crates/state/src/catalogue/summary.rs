@@ -14,7 +14,7 @@ pub struct KeySummary {
     /// What it allows.
     #[n(1)]
     pub role: Role,
-    /// Whose it is.
+    /// The person or program that it stands for.
     #[n(2)]
     pub subject: String,
     /// For people.
@@ -71,7 +71,7 @@ pub struct VersionSummary {
     /// When it was created.
     #[n(6)]
     pub created: Time,
-    /// By whom.
+    /// The subject of the credential that deployed it.
     #[n(7)]
     pub by: String,
     /// When and by whom it was retired, if it is.

@@ -16,7 +16,7 @@ pub struct TenantChange {
     /// When.
     #[n(0)]
     pub at: Time,
-    /// By whom.
+    /// The caller that changed it, with its role then.
     #[n(1)]
     pub by: Actor,
     /// What, ordered by name; never empty.

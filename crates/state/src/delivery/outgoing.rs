@@ -57,7 +57,7 @@ pub struct Draft {
     /// Who sends it; empty: the server's own address.
     #[n(0)]
     pub from: String,
-    /// To whom.
+    /// The addresses of its receivers, as all see them.
     #[n(1)]
     pub to: Vec<String>,
     /// Who gets it, too, and all see that.

@@ -41,7 +41,7 @@ pub struct Parent {
 /// A definition that runs of a session call, as it was when the session began.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Pinned {
-    /// What they call it.
+    /// The name, and the version if they name one, as they call it.
     #[n(0)]
     pub callee: Callee,
     /// The version of that definition, from 1.

@@ -69,7 +69,7 @@ pub enum WorkEvent {
         /// The run that opened it.
         #[n(1)]
         run: RunId,
-        /// By whom.
+        /// The name that the worker gave itself.
         #[n(2)]
         worker: String,
         /// What was wrong, if something was.

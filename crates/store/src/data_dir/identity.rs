@@ -28,7 +28,7 @@ const RESTORED_FROM: &str = "RESTORED_FROM";
 pub struct SeenPeer {
     /// The peer's number.
     pub server: u64,
-    /// Its folder.
+    /// The id of the peer's data folder.
     pub folder: Id,
     /// The highest boot counter of the folder.
     pub boot: u64,
@@ -58,7 +58,7 @@ pub enum ForeignPeer {
     OtherServer {
         /// The peer's number.
         server: u64,
-        /// Its folder.
+        /// The id of the peer's data folder.
         folder: Id,
         /// The number under which the folder is known.
         of: u64,
