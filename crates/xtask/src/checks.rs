@@ -20,6 +20,7 @@ mod paths;
 mod person_text;
 mod purity;
 mod queries;
+mod restating;
 mod sentences;
 mod supply;
 mod words;
@@ -50,6 +51,7 @@ const CHECKS: &[Check] = &[
     person_text::check,
     purity::check,
     queries::check,
+    restating::check,
     sentences::check,
     supply::check,
     words::check,
