@@ -20,9 +20,9 @@ pub enum RouteTo {
         /// The number of the request's field that names the session, or a gate, an effect or a work item of it.
         field: u32,
     },
-    /// The catalogue.
+    /// The catalogue, which is group 0.
     Catalogue,
-    /// All shards.
+    /// All shards: the call is about rows of each.
     AllShards,
     /// Nothing: any server answers.
     AnyServer,

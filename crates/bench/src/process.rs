@@ -13,9 +13,9 @@ pub(crate) struct Server {
     child: Child,
     /// `http://127.0.0.1:PORT`.
     pub(crate) address: String,
-    /// The key of the agent.
+    /// The secret of a key with the role agent.
     pub(crate) agent_key: String,
-    /// The key of the person.
+    /// The secret of a key that decides.
     pub(crate) person_key: String,
     /// The address of its metrics.
     metrics: String,

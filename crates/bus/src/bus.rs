@@ -232,7 +232,7 @@ fn within(what: &'static str, bytes: usize, bytes_min: usize, bytes_max: usize) 
 pub struct Delivery {
     /// What to acknowledge it with.
     pub receipt: Receipt,
-    /// The envelope.
+    /// What was published.
     pub envelope: Envelope,
     /// The number of deliveries so far, this one included; from 1.
     pub count: u32,

@@ -48,7 +48,7 @@ pub enum Reason {
     /// The name resolves to no address, or to one that is not on the public network. The code does not say which, as the
     /// author of the address would learn from it which internal names exist.
     NameUnusable,
-    /// The connection failed.
+    /// No connection to the address came about.
     ConnectFailed,
     /// The other side did not prove who it is, or speaks no TLS that is accepted here.
     TlsFailed,

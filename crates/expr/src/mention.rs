@@ -18,7 +18,7 @@ pub enum Mention {
     Unknown {
         /// What it should be.
         kind: NameKind,
-        /// The name.
+        /// The name, and where it stands.
         name: Name,
         /// Names that are known there, at most [`KNOWN_NAMES_MAX`](crate::limits::KNOWN_NAMES_MAX).
         known: Vec<String>,
@@ -36,11 +36,11 @@ pub enum NameKind {
     Variable,
     /// A field of `loop` inside a loop.
     LoopField,
-    /// A filter.
+    /// What follows a `|`.
     Filter,
-    /// A test.
+    /// What follows an `is`.
     Test,
-    /// A function.
+    /// What is called with parentheses and is no method.
     Function,
     /// A method of a value.
     Method,

@@ -56,7 +56,7 @@ pub enum DataType {
     /// A text.
     #[n(0)]
     String,
-    /// A number.
+    /// An integer or a number with a fraction.
     #[n(1)]
     Number,
     /// A list, of anything.

@@ -10,7 +10,7 @@ use crate::Severity;
 pub struct Code {
     /// `SW` and four digits.
     pub id: &'static str,
-    /// Its severity.
+    /// Whether the definition can be deployed all the same.
     pub severity: Severity,
     /// One line for `explain`.
     pub about: &'static str,

@@ -10,11 +10,11 @@ use crate::{Call, Finding, Report, quoted};
 /// A definition and its calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Calls<'a> {
-    /// The file that it is in.
+    /// The file as the caller named it, for findings.
     pub file: &'a str,
-    /// Its name.
+    /// The definition's name, by which others call it.
     pub name: &'a str,
-    /// What it calls.
+    /// Every call that it makes, in the order of the source.
     pub calls: &'a [Call],
 }
 

@@ -34,7 +34,7 @@ impl Severity {
 pub struct Finding {
     /// Stable: `SW1204`. [`crate::codes::explain`] explains it.
     pub code: &'static str,
-    /// Its severity.
+    /// Whether the definition can be deployed all the same.
     pub severity: Severity,
     /// The file as the caller named it.
     pub file: String,

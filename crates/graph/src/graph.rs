@@ -16,7 +16,7 @@ pub struct Graph {
 /// A node, or a way that a run can end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vertex {
-    /// Its kind.
+    /// What the node does, or how the run ends.
     pub kind: Kind,
     /// The author's name of the node, or the word of the outcome.
     pub name: String,

@@ -124,7 +124,7 @@ pub struct Ask {
 /// What a worker owes.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Work {
-    /// What kind of work it is.
+    /// What a worker must be able to do.
     #[n(0)]
     pub kind: WorkKind,
     /// Whether the end of the agent's turn ends it, too.
@@ -170,7 +170,7 @@ pub enum Accept {
     /// An object of these fields, which are recorded as data; others are left out.
     #[n(2)]
     Fields {
-        /// The fields.
+        /// What is read out of the text.
         #[n(0)]
         fields: Vec<Wanted>,
         /// How the act ends when no required field is missing.
@@ -198,7 +198,7 @@ pub struct Wanted {
     /// Its name, and the key that it is recorded under.
     #[n(0)]
     pub name: String,
-    /// What it is.
+    /// The type that its value must have.
     #[n(1)]
     pub holds: FieldType,
     /// What it means, for the worker that looks for it.
@@ -215,7 +215,7 @@ pub enum FieldType {
     /// A text.
     #[n(0)]
     String,
-    /// A number.
+    /// An integer or a number with a fraction.
     #[n(1)]
     Number,
     /// True or false.
@@ -224,7 +224,7 @@ pub enum FieldType {
     /// A day of the calendar, `YYYY-MM-DD`, and nothing beside it.
     #[n(3)]
     Date,
-    /// A list.
+    /// A list of any values.
     #[n(4)]
     List,
 }
@@ -382,7 +382,7 @@ impl WaitOn {
 /// How an act ended.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Encode, Decode, CborLen)]
 pub enum Port {
-    /// It is done.
+    /// The act did what it is for.
     #[default]
     #[n(0)]
     Done,

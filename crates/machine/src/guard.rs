@@ -35,7 +35,7 @@ pub enum Guard {
     /// A tool was called since the node was entered.
     #[n(5)]
     Called {
-        /// The tool.
+        /// The capability that was called.
         #[n(0)]
         tool: String,
         /// Whether only a call that worked counts.

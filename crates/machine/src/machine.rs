@@ -103,7 +103,7 @@ pub struct Callee {
 /// What a callee is to its caller; it decides the reason of the refusal if the callee is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Encode, Decode, CborLen)]
 pub enum CalleeKind {
-    /// A definition.
+    /// A workflow that a state runs to its end.
     #[default]
     #[n(0)]
     Definition,
@@ -123,7 +123,7 @@ pub struct Field {
     /// The top-level key.
     #[n(0)]
     pub key: String,
-    /// What it holds.
+    /// The type that its values must have.
     #[n(1)]
     pub holds: DataType,
     /// How a new value is merged with the one before.

@@ -111,7 +111,7 @@ pub enum Content {
     #[default]
     #[n(0)]
     Text,
-    /// HTML.
+    /// HTML: data in its templates are escaped.
     #[n(1)]
     Html,
     /// Markdown, which a mail carries as HTML.

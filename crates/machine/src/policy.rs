@@ -99,7 +99,7 @@ pub enum Otherwise {
 /// What a policy document states for a call that none of its rules matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Fallback {
-    /// It is allowed.
+    /// The call is made without a person being asked.
     #[n(0)]
     Allow,
     /// A person is asked.
@@ -146,7 +146,7 @@ pub enum Limit {
         /// The period's cap.
         #[n(0)]
         max: Micros,
-        /// The period.
+        /// When the cap begins anew.
         #[n(1)]
         period: Period,
     },

@@ -83,7 +83,7 @@ pub struct StatusWords {
     /// Waiting for a person at a gate.
     #[n(1)]
     pub at_gate: String,
-    /// Suspended.
+    /// Not going on until it is resumed.
     #[n(2)]
     pub suspended: String,
 }

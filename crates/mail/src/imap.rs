@@ -51,13 +51,13 @@ pub trait Collect: Send + Sync + 'static {
 pub struct Account {
     /// The server's host.
     pub host: String,
-    /// Its port.
+    /// The TCP port of the server.
     pub port: u16,
     /// How the connection is encrypted.
     pub tls: ImapTls,
     /// The user name.
     pub user: String,
-    /// The password.
+    /// The password of that user.
     pub password: String,
     /// The folder that mail comes into.
     pub folder: String,

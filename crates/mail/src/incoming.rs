@@ -55,7 +55,7 @@ pub struct Envelope {
 /// The host that handed a message over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
-    /// Its address.
+    /// The address that its connection came from.
     pub address: IpAddr,
     /// The name that it gave itself.
     pub helo: String,
@@ -139,7 +139,7 @@ pub enum Unusable {
     BadFrom,
     /// No `Message-ID`, or one that cannot be read.
     NoMessageId,
-    /// No body.
+    /// Nothing follows the header.
     NoBody,
     /// Only parts that are no text.
     NoText,

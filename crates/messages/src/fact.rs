@@ -17,7 +17,7 @@ pub struct Fact {
 /// A gate, with what is needed to describe it.
 #[derive(Debug, Clone, Copy)]
 pub struct GateFacts<'g> {
-    /// What is or was open.
+    /// The gate with what it asks, as it is or was.
     pub open: &'g OpenGate,
     /// The machine of its run.
     pub machine: &'g Machine,

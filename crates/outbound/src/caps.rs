@@ -62,7 +62,7 @@ pub(super) struct Attempted<'a> {
 
 /// Whether an attempt may be made now.
 pub(super) enum Admitted {
-    /// It is counted.
+    /// The attempt may be made; it counts towards the caps.
     Counted(Counted),
     /// A cap is reached: the effect was deferred to the next hour, and its session says so.
     Deferred,

@@ -114,17 +114,17 @@ impl fmt::Display for EventType {
 /// What an event is about: the part of its name before the full stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
-    /// A session.
+    /// A session as a whole: its start, its states, its end.
     Session,
-    /// An approval.
+    /// A gate at which people decide.
     Approval,
     /// A task of a person.
     Task,
     /// A call that a policy evaluated.
     Policy,
-    /// A budget.
+    /// Money or tokens that a session may use.
     Budget,
-    /// A definition.
+    /// A definition and its versions.
     Definition,
     /// A message that went out.
     Delivery,
@@ -172,7 +172,7 @@ pub enum Filter {
     All,
     /// Everything of a group.
     Group(Group),
-    /// One type.
+    /// Only events of this type.
     Exact(EventType),
 }
 

@@ -29,7 +29,7 @@ pub enum Attempt {
 /// What an attempt means for its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was delivered.
+    /// The endpoint has accepted it.
     Delivered,
     /// It was not delivered, and is tried again while attempts are left.
     Failed,

@@ -24,7 +24,7 @@ pub(crate) struct Source {
 pub(crate) struct Token {
     /// The token as written.
     pub(crate) text: String,
-    /// What it is.
+    /// Whether it is a name, punctuation or a literal.
     pub(crate) kind: TokenKind,
     /// From 1.
     pub(crate) line: usize,

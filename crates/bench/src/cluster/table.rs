@@ -6,9 +6,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "kind", content = "value", rename_all = "snake_case")]
 pub(super) enum Bound {
-    /// At least this.
+    /// The figure must not be smaller.
     AtLeast(f64),
-    /// At most this.
+    /// The figure must not be larger.
     AtMost(f64),
     /// More than this.
     Above(f64),

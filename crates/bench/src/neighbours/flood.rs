@@ -42,7 +42,7 @@ pub(crate) struct Flooded {
     pub(crate) done: u64,
     /// Calls that were refused.
     pub(crate) refused: u64,
-    /// Seconds.
+    /// How long it took, seconds.
     pub(crate) seconds: f64,
     /// The share of a core that the process used.
     pub(crate) cores: f64,

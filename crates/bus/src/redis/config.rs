@@ -109,7 +109,7 @@ pub enum OpenError {
     /// The server was reached and refuses the password, or requires one.
     #[error("failed to open Redis at {address}: {message}")]
     Password {
-        /// Its address.
+        /// The address without its secrets.
         address: String,
         /// What the server answered.
         message: &'static str,

@@ -9,7 +9,7 @@ use crate::{Failed, Reason};
 /// The sender of mails, and their transport.
 #[derive(Clone)]
 pub struct MailChannel {
-    /// The sender.
+    /// The addresses that mails are sent from, and their signature.
     pub sender: Arc<Sender>,
     /// The transport of composed mails.
     pub post: Arc<dyn Post>,

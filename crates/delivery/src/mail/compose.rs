@@ -31,7 +31,7 @@ pub struct Composed {
     pub named: Vec<String>,
     /// The message id, without the angle brackets.
     pub message_id: String,
-    /// The subject.
+    /// One line, as it is in the headers.
     pub subject: String,
     /// The address for replies, if they are read.
     pub reply_to: Option<String>,

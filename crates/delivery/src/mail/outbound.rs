@@ -9,7 +9,7 @@ pub struct OutboundMail {
     pub to: String,
     /// The subject; one line.
     pub subject: String,
-    /// The purpose.
+    /// Why it is sent.
     pub purpose: Purpose,
     /// The text of the definition or of the requester. May be empty.
     pub body: String,
@@ -69,7 +69,7 @@ pub enum Purpose {
 /// A named fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
-    /// The name.
+    /// What the value is, such as the process, for people.
     pub name: String,
     /// The value; may have several lines.
     pub value: String,

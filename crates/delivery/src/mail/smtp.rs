@@ -18,9 +18,9 @@ use crate::{Failed, Reason, Secret};
 /// How a mail server is reached.
 #[derive(Debug, Clone)]
 pub struct SmtpConfig {
-    /// Its host.
+    /// A name or an IP address.
     pub host: String,
-    /// Its port.
+    /// The TCP port of the server.
     pub port: u16,
     /// The encryption of the connection.
     pub tls: SmtpTls,

@@ -67,12 +67,12 @@ pub enum JobInput {
     Http(HttpRequest),
     /// A question to a language model.
     Model {
-        /// The question.
+        /// What the model is asked, with the text that it is about.
         question: Question,
         /// The JSON Schema that the result must meet; null for any result.
         result_schema: Value,
     },
-    /// A mail.
+    /// A mail to one recipient.
     Mail(Box<OutboundMail>),
     /// A message to a URL.
     Webhook(Webhook),

@@ -32,7 +32,7 @@ pub(super) struct State<'a> {
 /// What a state does.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// A conversation.
+    /// The assistant talks with the user.
     Conversation,
     /// The assistant works alone.
     Action,
@@ -65,9 +65,9 @@ pub(super) enum Kind {
 pub(super) struct Call {
     /// Its name.
     pub(super) workflow: String,
-    /// Its input.
+    /// What the called workflow begins with.
     pub(super) input: Vec<Mapped>,
-    /// Its output.
+    /// What the caller's data get from it at its end.
     pub(super) output: Vec<Mapped>,
 }
 

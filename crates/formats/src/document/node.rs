@@ -19,7 +19,7 @@ impl Span {
 /// A value and its span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// What it is.
+    /// The value itself, or that it could not be read.
     pub value: Value,
     /// Where it begins.
     pub span: Span,
@@ -40,7 +40,7 @@ pub type Entry = (Key, Node);
 /// What a node is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Null.
+    /// `null`, `~` or no value at all.
     Null,
     /// True or false.
     Bool(bool),

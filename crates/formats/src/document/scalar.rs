@@ -5,7 +5,7 @@ use super::Value;
 /// The result of reading a plain scalar.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
-    /// This value.
+    /// It is read as this value.
     Is(Value),
     /// A number of the core schema that JSON writes otherwise or not at all: `010`, `0x1f`, `+1`, `.5`, `.inf`.
     OddNumber,

@@ -28,7 +28,7 @@ pub enum Style {
 /// A piece of text in one style.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// What it is.
+    /// Which part of a finding it is; a terminal colours it by that.
     pub style: Style,
     /// Only line feeds in it move a terminal's cursor.
     pub text: String,

@@ -48,9 +48,9 @@ impl Form {
 pub enum TokenPosition {
     /// Among the recipients that the transport names.
     Envelope,
-    /// In `To`.
+    /// In the field `To`.
     To,
-    /// In `Cc`.
+    /// In the field `Cc`.
     Cc,
     /// In a field that a host on the way has added: `Delivered-To`, `X-Original-To`.
     Delivery,

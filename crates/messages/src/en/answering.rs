@@ -45,7 +45,7 @@ pub struct AnswerFacts<'a> {
 /// How to answer, with a heading of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction<'i> {
-    /// The heading.
+    /// A line above the text.
     pub heading: &'static str,
     /// One or more sentences.
     pub text: Vec<Piece<'i>>,

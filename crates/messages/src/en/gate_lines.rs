@@ -18,7 +18,7 @@ pub enum GateLine<'g> {
     Review {
         /// The state in which it was given.
         state: &'g str,
-        /// The answer.
+        /// What the agent answered.
         answer: &'g str,
     },
     /// An approval of a process.
@@ -28,7 +28,7 @@ pub enum GateLine<'g> {
         /// Who is asked.
         to: &'g [String],
     },
-    /// A task.
+    /// A part of a task, which one person owes an answer to.
     Task {
         /// The state that asks.
         state: &'g str,
@@ -82,7 +82,7 @@ pub fn gate_waited<'g>(line: &GateLine<'g>, notified: Notified) -> Cow<'g, str> 
 pub enum Notified {
     /// At least one person.
     Somebody,
-    /// Nobody.
+    /// Those who may decide must look for it themselves.
     Nobody,
 }
 

@@ -18,22 +18,22 @@ pub enum PageState<'p> {
     Newer,
     /// They are the requester.
     Own {
-        /// Who.
+        /// The person whose page it is.
         person: &'p str,
     },
     /// The requester was recognised in this browser.
     OwnBrowser {
-        /// The requester.
+        /// The person whom the browser is known as.
         requester: &'p str,
     },
     /// They must be recognised first.
     Unrecognised {
-        /// Who.
+        /// The person whose page it is.
         person: &'p str,
     },
     /// They have approved, and others must.
     Approved {
-        /// Who.
+        /// The person whose page it is.
         person: &'p str,
         /// When.
         at: Time,
@@ -42,7 +42,7 @@ pub enum PageState<'p> {
     },
     /// They may decide.
     Waiting {
-        /// Who.
+        /// The person whose page it is.
         person: &'p str,
     },
 }
@@ -87,7 +87,7 @@ fn around<'p>(before: &'static str, strong: &'p str, after: &'static str) -> Vec
 pub enum PageProblem<'p> {
     /// The requester was recognised in this browser.
     OwnBrowser {
-        /// The requester.
+        /// The person whom the browser is known as.
         requester: &'p str,
     },
     /// Nobody was recognised.
@@ -98,7 +98,7 @@ pub enum PageProblem<'p> {
     Uncertain,
     /// The page does not ask for a code.
     NoCodeNeeded,
-    /// The code is wrong.
+    /// What was entered is not the code that was mailed.
     WrongCode {
         /// How many attempts are left.
         left: u32,
@@ -313,7 +313,7 @@ pub enum FormText<'f> {
     Decision,
     /// The choice of a decision.
     Choice {
-        /// Which.
+        /// What the person would decide.
         decision: Decision,
     },
     /// The choice that decides nothing.

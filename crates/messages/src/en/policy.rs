@@ -37,12 +37,12 @@ pub enum CallProblem<'c> {
     NoRecipient,
     /// It is a mail from somebody who is not listed.
     SenderNotListed {
-        /// Their address.
+        /// An address that the policy lists nowhere.
         address: &'c str,
     },
     /// It is a mail to somebody who is not listed.
     RecipientNotListed {
-        /// Their address.
+        /// The first address that the policy lists nowhere.
         address: &'c str,
     },
     /// A field of a mail holds something else than addresses.
@@ -125,7 +125,7 @@ pub fn shortage(shortage: &Shortage) -> String {
 /// What was said of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallOutcome {
-    /// This.
+    /// The call was decided like this.
     Said(CallEffect),
     /// A person must decide, and nobody who may was notified.
     AskedNobody,

@@ -30,7 +30,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 /// A function with a body.
 #[derive(Debug)]
 pub(crate) struct Function {
-    /// Its name.
+    /// The name without its module and its type.
     pub(crate) name: String,
     /// The line of its signature, from 1.
     pub(crate) first_line: usize,
