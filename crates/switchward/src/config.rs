@@ -71,7 +71,7 @@ pub(crate) struct Config {
     /// The quotas of a tenant that has none of its own.
     #[serde(default)]
     pub(crate) quotas: QuotaConfig,
-    /// What is logged.
+    /// The level of the server's log.
     #[serde(default)]
     pub(crate) log: Log,
     /// Tenants that exist from the first start.
@@ -141,7 +141,7 @@ impl Default for Log {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tenant {
-    /// Its name.
+    /// `[a-z0-9-]`, 1 to 63 characters.
     pub(crate) name: String,
     /// A file that holds its first key.
     pub(crate) admin_key_file: PathBuf,

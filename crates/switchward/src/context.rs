@@ -24,7 +24,7 @@ const CURRENT: &str = "current";
 pub(crate) struct Context {
     /// `http://127.0.0.1:7400`.
     pub(crate) address: String,
-    /// The API key.
+    /// The secret that calls are made with; the file is for its owner alone.
     pub(crate) api_key: String,
     /// The role of the key, for display; the server decides what the key may do.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -63,7 +63,7 @@ enum Cause {
     Reported,
     /// An error of this program.
     Ours(String),
-    /// A refusal by the server.
+    /// The server has refused, with its code and reason.
     Server(Refused),
 }
 

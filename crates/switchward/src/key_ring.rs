@@ -33,7 +33,7 @@ const TEXT_BYTES_MAX: u64 = 64 * 1024;
 pub(crate) enum KeyRingLocation {
     /// In a file that was named: it must be there.
     File(PathBuf),
-    /// In the environment.
+    /// In variables of the environment.
     Environment,
     /// In a file beside the data folder, if it exists.
     Beside(PathBuf),

@@ -69,7 +69,7 @@ pub(crate) enum LinkAuthSetting {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SmtpSettings {
-    /// Its host.
+    /// A name or an IP address.
     pub(crate) host: String,
     /// Its port; absent: 465 for `implicit`, else 587.
     #[serde(default)]

@@ -55,7 +55,7 @@ pub(super) async fn bootstrap(bootstrap: BootstrapKey, output: Output) -> Result
 pub(super) struct ServerFolder {
     /// The data folder.
     pub(super) data: PathBuf,
-    /// Its key ring.
+    /// Where the key ring is that the server uses.
     pub(super) keys: KeyRingLocation,
     /// The shards of a new data folder, if the configuration sets them.
     shards: Option<u32>,

@@ -34,7 +34,7 @@ const ANSWER_MAX: Duration = Duration::from_secs(180);
 pub(super) enum Request {
     /// What the servers do.
     Status {},
-    /// Kill a server.
+    /// Send a server's process SIGKILL.
     Kill { server: u64 },
     /// Start a server again.
     Start {
@@ -61,9 +61,9 @@ pub(super) enum Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub(super) enum Answer {
-    /// It was done.
+    /// All or a part of the request was carried out.
     Done {
-        /// What was done.
+        /// A sentence for the person who typed the command.
         done: String,
         /// What was not, or not yet.
         missed: Vec<String>,

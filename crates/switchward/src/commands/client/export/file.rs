@@ -26,7 +26,7 @@ struct Resume {
     token: String,
     /// Bytes of the file that count.
     bytes: u64,
-    /// Records in them.
+    /// How many lines these bytes are.
     records: u64,
     /// The time whose records they are; `None` for now, before the first page.
     export_time: Option<String>,
