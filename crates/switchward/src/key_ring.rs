@@ -33,7 +33,7 @@ const TEXT_BYTES_MAX: u64 = 64 * 1024;
 pub(crate) enum KeyRingLocation {
     /// In a file that was named: it must be there.
     File(PathBuf),
-    /// In variables of the environment.
+    /// In a variable of the environment, as text.
     Environment,
     /// In a file beside the data folder, if it exists.
     Beside(PathBuf),
