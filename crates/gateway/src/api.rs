@@ -457,3 +457,25 @@ impl Call<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchward_api::v1::StartSessionRequest;
+
+    #[test]
+    fn a_request_in_another_order_of_fields_and_labels_is_the_same() {
+        let team: &[u8] = b"\x32\x06\x0a\x01t\x12\x01w";
+        let size: &[u8] = b"\x32\x06\x0a\x01s\x12\x01l";
+        let id: &[u8] = b"\x7a\x01r";
+        let digest = |parts: &[&[u8]], method: &str| {
+            let message = StartSessionRequest::decode(parts.concat().as_slice()).expect("a message");
+            let request = request_id(&message.request_id, method, &message).expect("a valid id");
+            request.expect("an id").body
+        };
+        let first = digest(&[team, size, id], "StartSession");
+        assert_eq!(first, digest(&[id, size, team], "StartSession"));
+        assert_ne!(first, digest(&[team, id], "StartSession"), "a label less");
+        assert_ne!(first, digest(&[team, size, id], "EndSession"));
+    }
+}
