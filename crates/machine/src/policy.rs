@@ -146,7 +146,7 @@ pub enum Limit {
         /// The period's cap.
         #[n(0)]
         max: Micros,
-        /// When the cap begins anew.
+        /// When the cap begins again.
         #[n(1)]
         period: Period,
     },

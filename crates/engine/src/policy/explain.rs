@@ -47,7 +47,7 @@ pub struct Explanation {
 /// A rule, and whether it covers the capability.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct LookedAt {
-    /// Its place: layer, list and pattern.
+    /// The rule by its layer, its list and its pattern.
     #[n(0)]
     pub rule: MatchedRule,
     /// Whether its pattern covers the capability.
