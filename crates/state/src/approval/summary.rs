@@ -78,7 +78,7 @@ pub struct GateEnding {
     /// When.
     #[n(0)]
     pub at: Time,
-    /// Which of the ways a gate is closed it was.
+    /// By a decision, by leaving its node, or by the end of its time.
     #[n(1)]
     pub how: GateEnd,
 }

@@ -32,7 +32,7 @@ pub enum SessionCommand {
     /// The data of a session is removed.
     #[n(7)]
     Remove(#[n(0)] Remove),
-    /// Some of the rows go, or others of what is removed in steps.
+    /// A step of a limited size: some of the rows go.
     #[n(8)]
     RemoveStep(#[n(0)] RemoveStep),
 }
