@@ -154,8 +154,10 @@ mod tests {
 
     #[test]
     fn a_finding_says_what_to_write() {
-        let found =
-            check(&Tree::of(&[("crates/engine/src/a.rs", "struct A {\n    /// The run.\n    run: u64,\n}\n")]));
+        let found = check(&Tree::of(&[(
+            "crates/engine/src/a.rs",
+            "struct A {\n    /// The run.\n    run: u64,\n}\n",
+        )]));
         assert_eq!(
             found.iter().map(ToString::to_string).collect::<Vec<_>>(),
             [

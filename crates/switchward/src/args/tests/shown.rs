@@ -146,14 +146,16 @@ fn a_line_is_its_calls_of_the_program() {
 #[test]
 fn only_manual_blocks_are_read_and_their_lines_are_joined() {
     let page = "a\n```sh\nb\n```\n```sh manual\nc \\\n  d\ne\n```\nf\n```sh manual\ng\n```\n";
-    let expected = [(6, "c   d"), (8, "e"), (12, "g")].map(|(at, line)| (at, line.to_owned()));
+    let expected = [(6_usize, "c   d"), (8, "e"), (12, "g")].map(|(at, line)| (at, line.to_owned()));
     assert_eq!(lines(page), expected);
 }
 
 #[test]
 fn a_renamed_command_or_option_would_be_found() {
-    for line in ["switchward lists sessions", "switchward cluster drain 2 --wait-for", "switchward dev kill"] {
-        let [call] = &calls(line)[..] else { panic!("{line}") };
+    for line in ["switchward lists sessions", "switchward cluster drain 2 --wait-for", "switchward dev kill"]
+    {
+        let found = calls(line);
+        let [call] = &found[..] else { panic!("{line}") };
         assert!(Args::try_parse_from(call).is_err_and(|error| error.use_stderr()), "{line}");
     }
 }

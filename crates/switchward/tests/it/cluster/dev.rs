@@ -202,8 +202,9 @@ async fn the_commands_of_the_page_do_what_it_says() -> anyhow::Result<()> {
     for (words, code) in lines {
         let deadline = Instant::now() + ANSWER_MAX;
         loop {
-            let done = program(dev.folder.path()).current_dir(dev.folder.path()).args(&words).output();
-            let done = timeout(STEP_MAX, done).await.context("it does not end")??;
+            let mut one = program(dev.folder.path());
+            one.current_dir(dev.folder.path()).args(&words);
+            let done = timeout(STEP_MAX, one.output()).await.context("it does not end")??;
             if done.status.code() == Some(code) {
                 break;
             }
