@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix advisories bench bench-cluster bench-delivery cluster-faults crash disk expiry faults fuzz-calls lesser mutants neighbours parking planted random roll sim slow timers fuzz
+.PHONY: help demo test fix advisories bench bench-cluster bench-delivery cluster-faults crash disk expiry faults fuzz-calls lesser mutants neighbours order parking planted random roll sim slow timers fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,10 @@ lesser: ## make 10,000 random runs with keys of agents and workers; check that t
 random: ## run five million steps of random conversation workflows; make test runs 280,000 (many minutes)
 	@sh tests/scripts/need.sh rust cc
 	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --release -p switchward-scenario --test random -- --nocapture
+
+order: ## simulate the engine under reordered, repeated and lost messages, by 100,000 seeds (ORDER_SEEDS; many minutes)
+	@sh tests/scripts/need.sh rust cc
+	ORDER_SEEDS=$(or $(ORDER_SEEDS),0..100000) cargo test --locked --release -p switchward-engine --test order -- --nocapture
 
 roll: ## replace the servers of a cluster one by one by those of this tree under load, and back (ROLL_FROM; many minutes)
 	@PROFILE=$(PROFILE) sh tests/scripts/roll.sh

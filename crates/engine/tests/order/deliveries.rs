@@ -1,0 +1,98 @@
+//! Delivery workers: effects for the outside are published by leaders, attempted, and reported with their outcome.
+
+use std::ops::ControlFlow;
+use switchward_machine::Time;
+use switchward_state::delivery::{AckEffect, Attempt, DeferEffect, DeliveryCommand, Effect, FailEffect};
+use switchward_state::{Body, Command, Due, IndexKey, Key, Row, Scope, View as _};
+
+use crate::effects::{EffectId, words};
+use crate::message::{Attempted, Origin, ShardIx, Task};
+use crate::shard::Published;
+use crate::simulation::{Checked, Event, Simulation};
+
+/// How long an effect is with a worker until it is published again, milliseconds.
+const LOST_MS: u64 = 1_500;
+/// Failed attempts of a round before the last one, whose failure makes a dead letter.
+const ATTEMPTS_MAX: u32 = 1;
+
+impl Simulation {
+    /// Publishes the effects that are due and not with a worker.
+    pub(crate) fn publish(&mut self, at: ShardIx) -> Checked {
+        let Some(time) = self.time(at) else { return Ok(()) };
+        for due in self.deliveries(at, time) {
+            let Some(effect) = self.effect(at, &due.key) else { return Err(format!("{due:?} is no effect")) };
+            let (now, term) = (self.now, self.shards[at].term);
+            let task = Task { shard: at, term, key: due.key.clone() };
+            let attempted = Attempted { task, number: effect.number, attempt: effect.attempt() };
+            let Some(leader) = &mut self.shards[at].leader else { return Ok(()) };
+            let is_out = |out: &Published| now < out.until && out.attempted.attempt == attempted.attempt;
+            if leader.published.get(&due.key).is_some_and(is_out) {
+                continue;
+            }
+            let published = Published { attempted: attempted.clone(), until: now + LOST_MS };
+            leader.published.insert(due.key, published);
+            if self.draws(self.plan.attempt_twice) {
+                self.saw("attempt made twice");
+                let delay = self.rng.between(5, 900);
+                self.after(delay, Event::Attempted(attempted.clone()));
+            }
+            let is_late = self.draws(self.plan.attempt_late);
+            let delay = if is_late { self.rng.between(300, 2_500) } else { self.rng.between(5, 100) };
+            self.after(delay, Event::Attempted(attempted));
+        }
+        Ok(())
+    }
+
+    /// The effects that may go out by then.
+    fn deliveries(&self, at: ShardIx, by: Time) -> Vec<Due> {
+        let mut found = Vec::new();
+        let Some(rows) = self.shards[at].read() else { return found };
+        let look = &mut |entry: &Key, _: &_| {
+            found.extend(IndexKey::queued_of(entry).filter(|due| due.at <= by));
+            ControlFlow::Continue(())
+        };
+        rows.scan(&IndexKey::deliveries(), None, look).unwrap();
+        found
+    }
+
+    fn effect(&self, at: ShardIx, key: &Key) -> Option<Effect> {
+        match self.shards[at].read()?.row(key).unwrap().as_deref() {
+            Some(Row::Outbox(effect)) => Some(effect.clone()),
+            _ => None,
+        }
+    }
+
+    /// A worker attempts to deliver an effect, and reports the outcome.
+    pub(crate) fn attempted(&mut self, attempted: Attempted) -> Checked {
+        let Attempted { task, number, attempt } = attempted;
+        let Some(session) = task.key.session_of() else { return Err(format!("{task:?} has no session")) };
+        let id = EffectId { session, number };
+        match self.oracle.effects.next(id) {
+            None => self.saw("outcome after its effect"),
+            Some(next) if next.round != attempt.round => self.saw("outcome of an earlier round"),
+            Some(next) if next != attempt => self.saw("outcome of an earlier attempt"),
+            Some(_) => {}
+        }
+        let body = if self.draws(self.plan.failing) {
+            self.saw("attempt failed");
+            self.failed(number, attempt)
+        } else {
+            self.oracle.effects.receive(id);
+            DeliveryCommand::AckEffect(AckEffect { number })
+        };
+        let command = Command::of_server(task.key.tenant_of(), Scope::Session(session), Body::Delivery(body));
+        self.send(Origin::Outcome(task), command);
+        Ok(())
+    }
+
+    /// The report of an attempt that has failed: another one follows, or none.
+    fn failed(&mut self, number: u64, attempt: Attempt) -> DeliveryCommand {
+        let (code, message) = ("no_such_host".to_owned(), words(attempt));
+        if attempt.number >= ATTEMPTS_MAX {
+            let round = Some(attempt.round);
+            return DeliveryCommand::FailEffect(FailEffect { number, code, message, round });
+        }
+        let (wait_ms, made) = (self.rng.between(0, 400), !self.rng.once_in(4));
+        DeliveryCommand::DeferEffect(DeferEffect { number, attempt, wait_ms, code, message, made })
+    }
+}

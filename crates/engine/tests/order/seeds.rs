@@ -1,0 +1,84 @@
+//! The runs of many seeds, in four tests that run side by side.
+
+use std::ops::Range;
+
+use crate::phases::{Outcome, play};
+use crate::plan::{Counts, FAULTS};
+
+/// The seeds of `make test`.
+const SEEDS: Range<u64> = 0..2_000;
+/// Tests that share the seeds.
+const PARTS: u64 = 4;
+/// One seed in this many is played twice.
+const TWICE_IN: u64 = 20;
+/// Every kind of fault must occur in this many runs.
+const RUNS_FOR_ALL_FAULTS: u64 = 250;
+
+/// The seeds to play: `ORDER_SEEDS` names others, as in `0..200`.
+#[expect(clippy::disallowed_methods, reason = "a search for a failure names seeds by the environment")]
+fn seeds() -> Range<u64> {
+    let Ok(text) = std::env::var("ORDER_SEEDS") else { return SEEDS };
+    let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    range.unwrap_or_else(|| panic!("ORDER_SEEDS is {text:?}, and not a range such as 0..200"))
+}
+
+/// Plays the run of a seed, some twice: both must be the same.
+fn examine(seed: u64) -> Result<Outcome, String> {
+    let outcome = play(seed)?;
+    if (seed / PARTS).is_multiple_of(TWICE_IN) {
+        let again = play(seed)?.hash;
+        if again != outcome.hash {
+            let hash = outcome.hash;
+            return Err(format!("the run is another one when it is repeated: {hash:016x} and {again:016x}"));
+        }
+    }
+    Ok(outcome)
+}
+
+/// Plays one of the parts, and prints what it has shown.
+#[expect(clippy::disallowed_macros, reason = "`make order` shows what was played")]
+fn part(number: u64) {
+    let (mut seen, mut bad, mut runs, mut entries) = (Counts::default(), Vec::new(), 0, 0);
+    for seed in seeds().filter(|seed| seed % PARTS == number) {
+        runs += 1;
+        match examine(seed) {
+            Ok(outcome) => {
+                entries += outcome.entries;
+                seen.add_all(&outcome.seen);
+            }
+            Err(why) => {
+                println!("ORDER_SEEDS={seed}..{}: {why}", seed + 1);
+                bad.push(seed);
+            }
+        }
+    }
+    println!(
+        "part {number}: {runs} runs, {entries} entries; faults, and after a dash what was done:\n{}",
+        seen.table()
+    );
+    assert_eq!(bad, Vec::<u64>::new(), "these seeds fail");
+    if runs >= RUNS_FOR_ALL_FAULTS {
+        let never: Vec<_> = FAULTS.into_iter().filter(|kind| seen.of(kind) == 0).collect();
+        assert_eq!(never, Vec::<&str>::new(), "faults that never occurred: the runs show nothing about them");
+    }
+}
+
+#[test]
+fn limits_replies_effects_and_timers_hold_under_any_order_first_part() {
+    part(0);
+}
+
+#[test]
+fn limits_replies_effects_and_timers_hold_under_any_order_second_part() {
+    part(1);
+}
+
+#[test]
+fn limits_replies_effects_and_timers_hold_under_any_order_third_part() {
+    part(2);
+}
+
+#[test]
+fn limits_replies_effects_and_timers_hold_under_any_order_fourth_part() {
+    part(3);
+}
