@@ -14,8 +14,7 @@ use tokio::time::timeout;
 
 use super::follow::Followed;
 use super::forward::Proxy;
-use super::links::{Links, ServerDialer, Unreachable};
-use super::map::RouteServer;
+use super::links::{Links, ServerDialer, uri};
 use super::need::Need;
 use super::permits::Permits;
 use crate::limits::{
@@ -83,31 +82,17 @@ impl Proxy {
         let count = holders.len();
         for (at, server) in holders.into_iter().enumerate() {
             let dial_ms = if at + 1 == count { PROXY_DIAL_MS_MAX } else { PROXY_DIAL_WAIT_MS };
-            let asked = self.ask_one(server, question.clone(), Duration::from_millis(dial_ms));
+            let request = Request::builder().method(Method::POST).uri(uri(server, DELIVERY_PATH));
+            let request = request.body(Body::from(question.clone())).map_err(|error| error.to_string())?;
+            let dial = Duration::from_millis(dial_ms);
+            let asked = self.links().exchange(server, request, dial, DELIVERY_ANSWER_BYTES_MAX);
             let asked = timeout(Duration::from_millis(DELIVERY_ANSWER_MS_MAX), asked).await;
-            match asked.unwrap_or_else(|_| Err(format!("server {} gave no answer in time", server.number))) {
+            match asked.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
                 Ok(answer) => return Ok(answer),
-                Err(why) => last = why,
+                Err(why) => last = format!("server {}: {why}", server.number),
             }
         }
         self.outdated();
         Err(last)
-    }
-
-    async fn ask_one(&self, server: &RouteServer, question: Bytes, dial: Duration) -> Result<Bytes, String> {
-        let mut sender = self.links().line(server, dial).await.map_err(|Unreachable(why)| why)?;
-        let number = server.number;
-        let uri = format!("https://server-{number}{DELIVERY_PATH}");
-        let request = Request::builder().method(Method::POST).uri(uri).body(Body::from(question));
-        let request = request.map_err(|error| error.to_string())?;
-        let failed = |error: &dyn std::fmt::Display| format!("server {number}: {error}");
-        let response = sender.try_send_request(request).await.map_err(|error| failed(error.error()))?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), DELIVERY_ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| failed(&error))?.to_bytes();
-        if status.is_success() {
-            return Ok(body);
-        }
-        Err(failed(&format_args!("{status}: {}", String::from_utf8_lossy(&body))))
     }
 }

@@ -194,19 +194,33 @@ impl Links {
     async fn answer(&self, server: &RouteServer, question: Question) -> Result<Bytes, String> {
         let Question { path, wait: _, bytes_max } = question;
         let dial = Duration::from_millis(PROXY_DIAL_MS_MAX);
+        let request = Request::builder().method(Method::GET).uri(uri(server, path)).body(Body::empty());
+        self.exchange(server, request.map_err(|error| error.to_string())?, dial, bytes_max).await
+    }
+
+    /// Sends a question to a server, whose dial is waited for this long, and returns its answer of at most `bytes_max`.
+    ///
+    /// # Errors
+    /// It cannot be reached, was removed from the cluster, or refuses the question; one line says why.
+    pub(super) async fn exchange(
+        &self,
+        server: &RouteServer,
+        request: Request<Body>,
+        dial: Duration,
+        bytes_max: usize,
+    ) -> Result<Bytes, String> {
         let mut sender = self.line(server, dial).await.map_err(|Unreachable(why)| why)?;
-        let uri = format!("https://server-{}{path}", server.number);
-        let request = Request::builder().method(Method::GET).uri(uri).body(Body::empty());
-        let request = request.map_err(|error| error.to_string())?;
         let response =
             sender.try_send_request(request).await.map_err(|error| error.into_error().to_string())?;
-        match response.status() {
-            status if status.is_success() => {}
-            REMOVED => return Err("it was removed from the cluster".to_owned()),
-            status => return Err(format!("it answered {status}")),
-        }
+        let status = response.status();
         let body = Limited::new(response.into_body(), bytes_max).collect().await;
-        Ok(body.map_err(|error| error.to_string())?.to_bytes())
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        match status {
+            status if status.is_success() => Ok(body),
+            REMOVED => Err("it was removed from the cluster".to_owned()),
+            status if body.is_empty() => Err(format!("it answered {status}")),
+            status => Err(format!("it answered {status}: {}", String::from_utf8_lossy(&body))),
+        }
     }
 
     /// Ends the connections to all other servers as soon as their calls are answered.
@@ -229,6 +243,11 @@ impl Links {
         known.insert(server.number, Arc::clone(&link));
         link
     }
+}
+
+/// Where a server answers a question.
+pub(super) fn uri(server: &RouteServer, path: &str) -> String {
+    format!("https://server-{}{path}", server.number)
 }
 
 async fn connect(
