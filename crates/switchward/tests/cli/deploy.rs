@@ -118,7 +118,19 @@ fn cluster_environment() -> Vec<(String, String)> {
 /// Makes the certificates of the page in a folder of the site, under the names that the units give them.
 fn certificates(site: &Site, stem: &str) {
     let certs = site.path("certs");
-    run(["cluster", "certs", "--dir", &certs, "--servers", "3", "--gateway", "edge-1"]).with_code(0);
+    run([
+        "cluster",
+        "certs",
+        "--dir",
+        &certs,
+        "--servers",
+        "3",
+        "--gateway",
+        "edge-1",
+        "--delivery",
+        "out-1",
+    ])
+    .with_code(0);
     let (certificate, key) = (format!("{stem}.crt"), format!("{stem}.key"));
     for (from, to) in [("ca.crt", "ca.crt"), (certificate.as_str(), "own.crt"), (key.as_str(), "own.key")] {
         std::fs::copy(format!("{certs}/{from}"), site.path(to)).expect("a certificate");
@@ -159,24 +171,32 @@ fn the_page_installs_what_the_units_of_a_cluster_name() {
     assert!(listen.contains("SWITCHWARD_CLUSTER__LISTEN=0.0.0.0:7401") && of_server.contains("| 7401, at "));
 }
 
-/// Both units protect the host alike; only what a gateway does not have is missing.
+/// The units protect the host alike; only what a process without data does not have is missing.
 #[test]
-fn the_gateway_is_locked_in_as_the_server_is() {
-    let (server, gateway) = (text("switchward.service"), text("switchward-gateway.service"));
+fn processes_without_data_are_locked_in_as_the_server_is() {
+    for kind in ["gateway", "delivery"] {
+        locked_in(kind);
+    }
+}
+
+/// The unit and the sample of one kind of process.
+fn locked_in(kind: &str) {
+    let (server, unit) = (text("switchward.service"), text(&format!("switchward-{kind}.service")));
     let from = |unit: &str| {
         let begin = unit.find("NoNewPrivileges").expect("the protections begin");
         unit[begin..].to_owned()
     };
-    assert_eq!(from(&server), from(&gateway));
+    assert_eq!(from(&server), from(&unit));
     for key in ["DynamicUser", "UMask", "KillSignal", "KillMode", "TimeoutStopSec", "Restart", "Type"] {
-        assert_eq!(value(&server, key), value(&gateway, key), "{key}");
+        assert_eq!(value(&server, key), value(&unit, key), "{key}");
     }
-    assert_eq!(values(&gateway, "StateDirectory"), Vec::<String>::new());
-    let read = text("gateway.toml");
+    assert_eq!(values(&unit, "StateDirectory"), Vec::<String>::new());
+    let (read, folder) =
+        (text(&format!("{kind}.toml")), format!("/run/credentials/switchward-{kind}.service/"));
     let read = read.lines().filter(|line| !line.starts_with('#'));
-    let read = read.filter_map(|line| line.split("/run/credentials/switchward-gateway.service/").nth(1));
+    let read = read.filter_map(|line| line.split(&folder).nth(1));
     let read: BTreeSet<String> = read.map(|rest| rest.trim_end_matches('"').to_owned()).collect();
-    let loaded: BTreeSet<String> = credentials(&gateway).into_iter().map(|(name, _)| name).collect();
+    let loaded: BTreeSet<String> = credentials(&unit).into_iter().map(|(name, _)| name).collect();
     assert_eq!(read, loaded);
 }
 
@@ -212,13 +232,32 @@ fn the_first_server_of_a_cluster_starts_as_its_host_starts_it() {
     assert!(!log.contains("is not a setting"), "{log}");
 }
 
-/// The sample as it is, except for the paths of its files and its ports.
 #[test]
 fn a_gateway_starts_as_its_unit_starts_it() {
-    let (unit, site) = (text("switchward-gateway.service"), Site::new());
-    certificates(&site, "gateway-edge-1");
-    let file = text("gateway.toml").replace("/run/credentials/switchward-gateway.service/", &site.path(""));
-    std::fs::write(site.path("sample.toml"), file.replace("0.0.0.0:7400", "127.0.0.1:0")).expect("a file");
+    let line = starts_as_its_unit("gateway", "gateway-edge-1");
+    assert!(line.contains("\"address\":\"https://127.0.0.1:"), "{line}");
+}
+
+#[test]
+fn a_delivery_process_starts_as_its_unit_starts_it() {
+    let line = starts_as_its_unit("delivery", "delivery-out-1");
+    assert!(line.contains("\"durable\":false") && !line.contains("address"), "{line}");
+}
+
+/// Starts the sample of a process without data as it is, except for the paths of its files and its ports, and stops it. Returns
+/// what it has printed.
+fn starts_as_its_unit(kind: &str, certificate: &str) -> String {
+    let (unit, site) = (text(&format!("switchward-{kind}.service")), Site::new());
+    certificates(&site, certificate);
+    for password in ["redis.password", "smtp.password"] {
+        switchward_store::write_secret(site.path(password).as_ref(), b"secret\n").expect("a file");
+    }
+    let credentials = format!("/run/credentials/switchward-{kind}.service/");
+    let file = text(&format!("{kind}.toml")).replace(&credentials, &site.path(""));
+    let file = file
+        .replace("0.0.0.0:7400", "127.0.0.1:0")
+        .replace("rediss://redis.acme.example:6379", "redis://127.0.0.1:1");
+    std::fs::write(site.path("sample.toml"), file).expect("a file");
     let start = value(&unit, "ExecStart");
     let mut command = program();
     for word in start.split(' ').skip(1) {
@@ -228,12 +267,12 @@ fn a_gateway_starts_as_its_unit_starts_it() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let (id, mut line) = (child.id(), String::new());
     let mut stdout = BufReader::new(child.stdout.take().expect("it has an output"));
-    within(id, "the gateway is ready", || stdout.read_line(&mut line)).expect("text");
-    assert!(line.contains("\"address\":\"https://127.0.0.1:"), "{line}");
+    within(id, "it is ready", || stdout.read_line(&mut line)).expect("text");
     let kill = Command::new("kill").args(["-TERM", &id.to_string()]).status();
     assert!(kill.expect("there is a kill").success());
     let ended = finished(child);
     assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    line
 }
 
 /// If systemd is installed, it accepts the units, that of the server with and without the drop-in.
@@ -243,7 +282,9 @@ fn systemd_takes_the_units() {
     let drop_in = "switchward.service.d/cluster.conf";
     let server = ("switchward.service", here("switchward.service"));
     let gateway = ("switchward-gateway.service", here("switchward-gateway.service"));
-    for files in [vec![server.clone()], vec![server, (drop_in, here(drop_in))], vec![gateway]] {
+    let delivery = ("switchward-delivery.service", here("switchward-delivery.service"));
+    for files in [vec![server.clone()], vec![server, (drop_in, here(drop_in))], vec![gateway], vec![delivery]]
+    {
         let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
         let (name, unit) = files[0];
         let folder = folder(&files);
