@@ -139,29 +139,36 @@ fn certificates(site: &Site, stem: &str) {
 
 #[test]
 fn the_page_installs_what_the_units_of_a_cluster_name() {
-    let (conf, gateway, page) =
-        (text("switchward.service.d/cluster.conf"), text("switchward-gateway.service"), text("README.md"));
+    let (conf, page) = (text("switchward.service.d/cluster.conf"), text("README.md"));
+    let [gateway, delivery] = ["gateway", "delivery"].map(|kind| text(&format!("switchward-{kind}.service")));
     let (_, section) = page.split_once("\n## A cluster on hosts\n").expect("a section");
     let (section, _) = section.split_once("\n## ").expect("its end");
-    let (of_server, of_gateway) = section.split_once("\nA gateway holds no data").expect("two parts");
-    let config = value(&gateway, "ExecStart");
-    let config = config.rsplit(' ').next().expect("a path");
+    let (of_server, section) = section.split_once("\nA gateway holds no data").expect("two parts");
+    let (of_gateway, of_delivery) = section.split_once("\nA delivery process holds no").expect("two parts");
     let installs = |part: &str, line: &str| assert!(part.lines().any(|it| it == line), "{line}");
-    for (part, unit, stem) in [(of_server, &conf, "server-1"), (of_gateway, &gateway, "gateway-edge-1")] {
+    for (part, unit, stem, secrets) in [
+        (of_server, &conf, "server-1", "tls.crt tls.key"),
+        (of_gateway, &gateway, "gateway-edge-1", "tls.crt tls.key"),
+        (of_delivery, &delivery, "delivery-out-1", "redis.password smtp.password"),
+    ] {
         for (name, path) in credentials(unit) {
             let source = match name.as_str() {
                 "ca.crt" => "certs/ca.crt".to_owned(),
                 "own.crt" | "own.key" => format!("certs/{}", name.replace("own", stem)),
                 _ => {
-                    installs(part, "install -m 600 -t /etc/switchward tls.crt tls.key");
+                    installs(part, &format!("install -m 600 -t /etc/switchward {secrets}"));
                     continue;
                 }
             };
             installs(part, &format!("install -m 600 {source} {path}"));
         }
     }
-    installs(of_gateway, &format!("install -m 644 -D deploy/gateway.toml {config}"));
-    installs(of_gateway, "install -m 644 deploy/switchward-gateway.service /etc/systemd/system/");
+    for (part, unit, kind) in [(of_gateway, &gateway, "gateway"), (of_delivery, &delivery, "delivery")] {
+        let config = value(unit, "ExecStart");
+        let config = config.rsplit(' ').next().expect("a path");
+        installs(part, &format!("install -m 644 -D deploy/{kind}.toml {config}"));
+        installs(part, &format!("install -m 644 deploy/switchward-{kind}.service /etc/systemd/system/"));
+    }
     installs(of_server, &format!("install -m 644 deploy/server.env {}", value(&conf, "EnvironmentFile")));
     let drop_in = "switchward.service.d/cluster.conf";
     installs(of_server, &format!("install -m 644 -D deploy/{drop_in} /etc/systemd/system/{drop_in}"));
