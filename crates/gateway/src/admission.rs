@@ -1,6 +1,6 @@
-//! Who may send a body at all: the credential is looked at before any of the body is read, and the bodies that are being
-//! read have a budget in bytes, of the server, of each tenant and of each connection. The call is counted against the
-//! tenant's quota of requests per second, with these exceptions:
+//! Who may send a body at all: the credential is looked at before any of the body is read, at a gateway by asking a server.
+//! The bodies that are being read have a budget in bytes, of the server, of each tenant and of each connection. A server
+//! counts the call against the tenant's quota of requests per second, with these exceptions:
 //!
 //! - Health checks have no tenant, and what they may send is limited. Reflection is counted, as a call with a key.
 //! - Calls of ClockService on a development server, whose clock stands until they move it.
@@ -22,6 +22,7 @@ use crate::cpu_shares::{CpuPermit, CpuShares};
 use crate::error::Refusal;
 use crate::limits::LARGE_BYTES;
 use crate::open_calls::OpenCalls;
+use crate::proxy::{Holder, Holders, HoldersElsewhere};
 use crate::quotas::Class;
 use crate::{auth, reply_tokens};
 
@@ -35,24 +36,38 @@ pub struct Admission(Arc<Parts>);
 /// What all layers of the port share; a layer is cloned for each call.
 #[derive(Default)]
 struct Parts {
-    /// Looks up credentials; `None` if no credential is required, as in front of services of another kind.
-    api: Option<Api>,
+    judge: Judge,
     bodies: Bodies,
     calls: OpenCalls,
     shares: CpuShares,
+}
+
+/// Who looks up credentials.
+#[derive(Default)]
+enum Judge {
+    /// Nobody: no credential is required, as in front of services of another kind.
+    #[default]
+    Nobody,
+    /// This server.
+    Own(Box<Api>),
+    /// The servers that this gateway passes calls on to.
+    Servers(Arc<dyn HoldersElsewhere>),
 }
 
 impl Admission {
     /// Asks for a credential of this server.
     #[must_use]
     pub fn of(api: &Api) -> Self {
+        let judge = Judge::Own(Box::new(api.clone()));
         let (bodies, shares) = (api.bodies.clone(), api.shares.clone());
-        Self(Arc::new(Parts { api: Some(api.clone()), bodies, shares, calls: OpenCalls::default() }))
+        Self(Arc::new(Parts { judge, bodies, shares, calls: OpenCalls::default() }))
     }
 
-    /// Asks for no credential: the server to which a call is passed on does. Bodies may take a part of this memory, bytes.
-    pub(crate) fn of_gateway(memory: usize) -> Self {
-        Self(Arc::new(Parts { bodies: Bodies::of_gateway(memory), ..Parts::default() }))
+    /// Asks for a credential that a server accepts; the server to which a call is passed on looks at it again, and counts the
+    /// call. Bodies may take a part of this memory, bytes.
+    pub(crate) fn of_gateway(servers: Arc<dyn HoldersElsewhere>, memory: usize) -> Self {
+        let (judge, bodies) = (Judge::Servers(servers), Bodies::within(memory));
+        Self(Arc::new(Parts { judge, bodies, ..Parts::default() }))
     }
 
     /// Returns true if a path is called with a credential alone.
@@ -63,7 +78,8 @@ impl Admission {
     /// Looks at the credential of a call, and counts the call unless it is [`Counted`].
     ///
     /// # Errors
-    /// CREDENTIAL_INVALID, and QUOTA_EXCEEDED above the tenant's limit of requests per second, connections or open calls.
+    /// CREDENTIAL_INVALID, QUOTA_EXCEEDED above the tenant's limit of requests per second, connections or open calls, and
+    /// UNAVAILABLE if nobody can tell whose the credential is.
     pub(crate) async fn admit(
         &self,
         path: &str,
@@ -71,9 +87,13 @@ impl Admission {
         extensions: &Extensions,
     ) -> Result<Hold, Refusal> {
         let open = extensions.get::<Arc<Open>>();
-        let found = match &self.0.api {
-            Some(api) => Some((api, tenant(api, headers).await?)),
-            None => None,
+        let found = match &self.0.judge {
+            Judge::Own(api) => Some((&**api, tenant(api, headers).await?)),
+            Judge::Servers(servers) => {
+                let holder = servers.holder(headers, extensions).await?;
+                return self.hold_of(holder, extensions);
+            }
+            Judge::Nobody => None,
         };
         let tenant = found.map(|(_, (tenant, ..))| tenant);
         if let Some(tenant) = tenant {
@@ -98,6 +118,28 @@ impl Admission {
         }
         let share = TenantShare { shares: self.0.shares.clone(), tenant, weight };
         Ok(Hold { body: self.0.bodies.begin(tenant, extensions), share })
+    }
+
+    /// What a call of this holder holds at a gateway, where tenants have no shares of the cores.
+    ///
+    /// # Errors
+    /// QUOTA_EXCEEDED above the tenant's limit of connections.
+    fn hold_of(&self, holder: Holder, extensions: &Extensions) -> Result<Hold, Refusal> {
+        if holder.is_key
+            && let Some(open) = extensions.get::<Arc<Open>>()
+        {
+            open.connection.has_key(holder.tenant)?;
+        }
+        let share = TenantShare { shares: self.0.shares.clone(), tenant: None, weight: WEIGHT_DEFAULT };
+        Ok(Hold { body: self.0.bodies.begin(Some(holder.tenant), extensions), share })
+    }
+}
+
+#[tonic::async_trait]
+impl Holders for Api {
+    async fn holder(&self, headers: &HeaderMap) -> Result<Holder, Refusal> {
+        let (tenant, _, role) = tenant(self, headers).await?;
+        Ok(Holder { tenant, is_key: role.is_some() })
     }
 }
 

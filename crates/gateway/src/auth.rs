@@ -76,6 +76,11 @@ fn split(credential: &str) -> Option<(&str, &str)> {
     (hex(id, ID_BYTES) && hex(secret, SECRET_BYTES)).then_some((id, secret))
 }
 
+/// Returns true if a credential has the form of an API key. Only the cluster's keys say whether it is one.
+pub(crate) fn is_key(credential: &str) -> bool {
+    split(credential).is_some()
+}
+
 /// One answer for no credential, an unknown, an expired and a revoked one.
 pub(crate) fn invalid() -> Refusal {
     Refusal::new(Reason::CredentialInvalid, "send a valid API key as `authorization: Bearer swk_...`")
@@ -131,9 +136,7 @@ pub(crate) fn caller(cluster: &Cluster, credential: Option<&str>) -> Result<Call
 /// As [`caller`].
 pub(crate) async fn confirmed_caller(cluster: &Cluster, credential: Option<&str>) -> Result<Caller, Refusal> {
     match caller(cluster, credential) {
-        Err(refused)
-            if refused.reason() == Reason::CredentialInvalid && credential.and_then(split).is_some() =>
-        {
+        Err(refused) if refused.reason() == Reason::CredentialInvalid && credential.is_some_and(is_key) => {
             cluster.catalogue().read().await.map_err(refusal)?;
             caller(cluster, credential)
         }

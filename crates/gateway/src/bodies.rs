@@ -4,7 +4,6 @@
 use http::Extensions;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
@@ -12,11 +11,9 @@ use std::sync::{
 use std::time::Duration;
 use switchward_machine::TenantId;
 
-use crate::connections::{Connection, Open, of_network};
+use crate::connections::{Connection, Open};
 use crate::error::{Reason, Refusal};
 use crate::limits::{BODIES_AGAIN_MS, BODIES_PART, BODY_FREE_BYTES, MEMORY_BYTES_DEFAULT};
-use crate::proxy::client_address::ClientAddress;
-use crate::tallies::{Tallied, Tallies};
 
 /// The name of the quota that a budget is.
 pub(crate) const BUDGET: &str = "bodies_in_flight";
@@ -41,16 +38,13 @@ pub(crate) struct BodyLimits {
     tenant: usize,
     connection: usize,
     unproven: usize,
-    /// Of one client address, among the unproven; `None` if addresses are not counted.
-    address: Option<usize>,
 }
 
 impl BodyLimits {
     /// Derives the limits from the memory that the server may use, in bytes.
     pub(crate) fn within(memory: usize) -> Self {
         let server = memory / BODIES_PART;
-        let unproven = server / 4;
-        Self { server, tenant: server / 4, connection: server / 8, unproven, address: None }
+        Self { server, tenant: server / 4, connection: server / 8, unproven: server / 4 }
     }
 }
 
@@ -60,7 +54,6 @@ struct Budgets {
     /// Bodies whose sender is not known yet.
     unproven: AtomicUsize,
     tenants: Mutex<HashMap<TenantId, usize>>,
-    addresses: Tallies<IpAddr>,
 }
 
 /// What one body takes of the budgets, as long as it is kept.
@@ -68,8 +61,6 @@ pub(crate) struct Held {
     bodies: Bodies,
     tenant: Option<TenantId>,
     connection: Option<Arc<Connection>>,
-    /// What is counted for its client's address.
-    address: Option<Tallied<IpAddr>>,
     bytes: usize,
 }
 
@@ -79,23 +70,10 @@ impl Bodies {
         Self { limits: BodyLimits::within(memory), ..Self::default() }
     }
 
-    /// Derives the budgets of a gateway, which knows no tenants: bodies whose senders are unknown may take three quarters of
-    /// them, and those of one address an eighth. The first [`BODY_FREE_BYTES`] of each body do not count for either, so that
-    /// small ones have the last quarter.
-    pub(crate) fn of_gateway(memory: usize) -> Self {
-        let limits = BodyLimits::within(memory);
-        let (unproven, address) = (limits.server / 4 * 3, Some(limits.server / 8));
-        Self { limits: BodyLimits { unproven, address, ..limits }, ..Self::default() }
-    }
-
     /// Begins a body of a request with these extensions. `tenant` is `None` if only the body itself shows whose it is.
     pub(crate) fn begin(&self, tenant: Option<TenantId>, extensions: &Extensions) -> Held {
         let connection = extensions.get::<Arc<Open>>().map(|open| Arc::clone(&open.connection));
-        // A proxy before this process brings the bodies of many.
-        let direct = connection.as_ref().is_none_or(|connection| !connection.is_of_proxy());
-        let client = extensions.get::<ClientAddress>().filter(|_| direct && self.limits.address.is_some());
-        let address = client.map(|client| self.budgets.addresses.begin(of_network(client.0)));
-        Held { bodies: self.clone(), tenant, connection, address, bytes: 0 }
+        Held { bodies: self.clone(), tenant, connection, bytes: 0 }
     }
 }
 
@@ -105,29 +83,15 @@ impl Held {
         self.bytes.saturating_sub(BODY_FREE_BYTES)
     }
 
-    /// What a body without a tenant takes of the budget of those: at a gateway as with a tenant.
-    fn of_unproven(&self) -> usize {
-        if self.bodies.limits.address.is_some() { self.of_tenant() } else { self.bytes }
-    }
-
-    /// Counts more of a body without a tenant; returns what its address has, and what all of them have.
-    fn grow_unproven(&mut self, more: usize) -> (usize, usize) {
-        let of_address = self.address.as_mut().map_or(0, |address| address.grow(more));
-        let unproven = self.bodies.budgets.unproven.fetch_add(more, Ordering::Relaxed) + more;
-        // At a gateway a small body is accepted as long as there is memory at all.
-        if self.of_unproven() == 0 { (0, 0) } else { (of_address, unproven) }
-    }
-
     /// Adds this many bytes of the body to the budgets.
     ///
     /// # Errors
     /// QUOTA_EXCEEDED if they exceed a budget; it names the budget.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Refusal> {
         let limits = self.bodies.limits;
-        let (before, unproven_before) = (self.of_tenant(), self.of_unproven());
+        let before = self.of_tenant();
         self.bytes += bytes;
-        let (more, more_unproven) = (self.of_tenant() - before, self.of_unproven() - unproven_before);
-        let mut of_address = 0;
+        let more = self.of_tenant() - before;
         let server = self.bodies.budgets.server.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let of_connection = self.connection.as_ref().map_or(0, |connection| connection.add_bytes(bytes));
         let (whose, of_sender, most) = match self.tenant {
@@ -138,8 +102,7 @@ impl Held {
                 ("this tenant", *held, limits.tenant)
             }
             None => {
-                let unproven;
-                (of_address, unproven) = self.grow_unproven(more_unproven);
+                let unproven = self.bodies.budgets.unproven.fetch_add(bytes, Ordering::Relaxed) + bytes;
                 ("senders without a credential", unproven, limits.unproven)
             }
         };
@@ -147,7 +110,6 @@ impl Held {
         let of_sender = if self.tenant.is_some() && self.of_tenant() == 0 { 0 } else { of_sender };
         let budgets = [
             ("this connection", of_connection, limits.connection),
-            ("this client's address", of_address, limits.address.unwrap_or(usize::MAX)),
             (whose, of_sender, most),
             ("this server", server, limits.server),
         ];
@@ -173,7 +135,7 @@ impl Drop for Held {
             connection.take_bytes(self.bytes);
         }
         let Some(tenant) = self.tenant else {
-            self.bodies.budgets.unproven.fetch_sub(self.of_unproven(), Ordering::Relaxed);
+            self.bodies.budgets.unproven.fetch_sub(self.bytes, Ordering::Relaxed);
             return;
         };
         let mut tenants = self.bodies.budgets.tenants.lock();
@@ -189,33 +151,6 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_gateway_limits_addresses_and_accepts_small_bodies_when_its_budget_is_full() {
-        let bodies = Bodies::of_gateway(8 << 20);
-        let limits = bodies.limits;
-        let of_address = limits.address.expect("a gateway counts addresses");
-        let begin = |last: u8| {
-            let mut extensions = Extensions::new();
-            extensions.insert(ClientAddress(IpAddr::from([192, 0, 2, last])));
-            bodies.begin(None, &extensions)
-        };
-        let full: Vec<Held> = (1..=6)
-            .map(|last| {
-                let mut held = begin(last);
-                held.grow(of_address + BODY_FREE_BYTES).expect("its address has nothing else");
-                held
-            })
-            .collect();
-        let refused = begin(1).grow(BODY_FREE_BYTES + 1).expect_err("its address has its part");
-        assert!(refused.message().contains("this client's address"), "{refused:?}");
-        let refused = begin(9).grow(BODY_FREE_BYTES + 1).expect_err("all have their part");
-        assert!(refused.message().contains("without a credential"), "{refused:?}");
-        begin(1).grow(BODY_FREE_BYTES).expect("a small body");
-        drop(full);
-        begin(1).grow(of_address).expect("the budget is free again");
-        assert_eq!(bodies.budgets.unproven.load(Ordering::Relaxed), 0);
-    }
 
     #[test]
     fn each_budget_refuses_what_exceeds_it_and_gets_it_back() {

@@ -134,12 +134,6 @@ impl Connection {
         among.lock().give(self.id, tenant, most).ok_or_else(|| too_many(most))
     }
 
-    /// Records a call whose credential another server has accepted, which alone knows the tenant: the connection counts for
-    /// none, and is closed after those without a credential.
-    pub(crate) fn has_foreign_key(&self) {
-        let _second = self.tenant.set(TenantId(0));
-    }
-
     /// One of a client, which counts for a tenant.
     #[cfg(test)]
     pub(crate) fn direct() -> Self {
@@ -346,19 +340,6 @@ mod tests {
 
     fn from(connections: &Connections, last: u8) -> Option<ConnectionPermit> {
         connections.admit(IpAddr::from([192, 0, 2, last]))
-    }
-
-    #[test]
-    fn a_connection_with_a_key_of_another_server_is_kept_and_counts_for_no_tenant() {
-        let connections = limited(1, 10);
-        let gateways = from(&connections, 1).expect("the limit is not reached");
-        gateways.connection.has_foreign_key();
-        let open = gateways.connection.begin();
-        assert!(from(&connections, 2).is_none(), "it has a credential and an open request");
-        drop(open);
-        let next = from(&connections, 2).expect("it has no open request any more");
-        drop((gateways, next));
-        assert!(connections.table.lock().of_tenant.is_empty());
     }
 
     #[tokio::test]

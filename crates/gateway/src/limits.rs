@@ -176,6 +176,22 @@ pub const PROXIED_ADDRESS_PART: usize = 8;
 pub const PROXIED_KEY_PART: usize = 2;
 /// Accepted API keys that are remembered, so that calls with them are not unproven.
 pub const PROXIED_KEYS_MAX: usize = 10_000;
+/// How long a gateway reads bodies of calls with a credential that a server has accepted, before it asks again,
+/// milliseconds. A server's keys may be as old as [`CATALOGUE_AGE_MAX`], which this may not exceed. The server that gets the
+/// call authenticates it in any case.
+pub const CREDENTIALS_KEPT_MS: u64 = 5_000;
+/// Credentials that a gateway remembers as accepted; of more, one is forgotten.
+pub const CREDENTIALS_KEPT_MAX: usize = 10_000;
+/// Credentials about which a gateway asks servers at one time; one more is refused.
+pub const CREDENTIAL_QUESTIONS_MAX: usize = 1_024;
+/// Divisor of them: the share of those that no server has accepted before.
+pub const CREDENTIAL_UNPROVEN_PART: usize = 4;
+/// Divisor of them: the share of those of one client address among them.
+pub const CREDENTIAL_ADDRESS_PART: usize = 32;
+/// How long one server may take to answer such a question, milliseconds; then another one is asked.
+pub const CREDENTIAL_WAIT_MS: u64 = 2_000;
+/// The answer to such a question, bytes.
+pub const CREDENTIAL_ANSWER_BYTES_MAX: usize = 4 * 1024;
 /// How long a client may read nothing of an answer that is passed on, milliseconds. It ends at the latest after twice as long.
 pub const PROXIED_UNREAD_MS_MAX: u64 = 30_000;
 /// HTTP/2 flow control of calls that are passed on: bytes that one of them may send ahead.

@@ -8,18 +8,21 @@
 //!   only a certificate of the cluster opens, and never over the public port.
 //!
 //! The far server authenticates the caller's own credential, as always: who passes a call on adds nothing to its rights. A
-//! call is passed on once: the server that gets it refuses what it cannot answer.
+//! gateway asks a server about the credential before it reads the body of a call, too ([`Holders`]). A call is passed on
+//! once: the server that gets it refuses what it cannot answer.
 //!
 //! Chosen: HTTP/2 over the transport between servers, with the bytes of the request as they came. Rejected: the public
 //! port of the servers, whose certificates say nothing about the cluster, and which cannot tell a gateway from a client.
 
-pub(crate) mod client_address;
+mod client_address;
+mod credentials;
 mod delivery;
 mod facts;
 mod far;
 mod follow;
 mod forward;
 mod head;
+mod holder;
 mod links;
 mod map;
 mod need;
@@ -35,6 +38,8 @@ pub use delivery::AnswersDelivery;
 pub use facts::{Facts, RedisFacts, ServerFacts, ask_facts};
 pub use far::CallServer;
 pub use forward::{LocalMaps, Maps, Proxy};
+pub(crate) use holder::HoldersElsewhere;
+pub use holder::{Holder, Holders};
 pub use links::{CallIo, ServerDialer};
 pub use map::{RouteGroup, RouteMap, RouteServer};
 pub use pass_on::PassOn;

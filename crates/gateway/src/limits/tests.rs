@@ -98,6 +98,11 @@ fn the_page_has_the_limits_of_requests() {
         "time in which a client reads nothing of an answer that a gateway passes on",
         &[time(PROXIED_UNREAD_MS_MAX)],
     );
+    let parts = [CREDENTIAL_QUESTIONS_MAX, CREDENTIAL_QUESTIONS_MAX / CREDENTIAL_ADDRESS_PART];
+    shows("credentials about which a gateway asks servers at one time", &parts.map(number));
+    let kept = "time in which a gateway asks no server again about a key that one has accepted";
+    shows(kept, &[time(CREDENTIALS_KEPT_MS)]);
+    assert!(u128::from(CREDENTIALS_KEPT_MS) <= CATALOGUE_AGE_MAX.as_millis());
     shows("calls at one time on one HTTP/2 connection", &[number(STREAMS_MAX)]);
     let times = [HANDSHAKE_MS_MAX, FIRST_REQUEST_MS_MAX, IDLE_MS_MAX].map(time);
     shows("TLS handshake; first request; idle connection", &times);

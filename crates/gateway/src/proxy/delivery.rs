@@ -75,7 +75,7 @@ impl Proxy {
     /// # Errors
     /// No server has answered; the text says why the last one did not.
     pub async fn ask_about_delivery(&self, bucket: Option<Bucket>, question: Bytes) -> Result<Bytes, String> {
-        let map = self.map().ok_or("the map of the cluster is not known yet")?;
+        let map = self.maps().map().ok_or("the map of the cluster is not known yet")?;
         let mut holders = map.holders(bucket.map_or(Need::Catalogue, Need::Bucket), self.next_turn());
         holders.truncate(PROXY_TRIES_MAX);
         let mut last = "no server has what the question is about".to_owned();
@@ -92,7 +92,7 @@ impl Proxy {
                 Err(why) => last = format!("server {}: {why}", server.number),
             }
         }
-        self.outdated();
+        self.maps().outdated();
         Err(last)
     }
 }

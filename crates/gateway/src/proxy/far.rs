@@ -1,7 +1,7 @@
 //! The server's end of calls that are passed on: the same port as for clients, over a connection of the cluster.
 
 use axum::body::Body;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http2::Builder;
 use hyper::service::service_fn;
@@ -19,7 +19,8 @@ use super::client_address::ClientAddress;
 use super::delivery::{self, AnswersDelivery};
 use super::facts::Facts;
 use super::forward::Maps;
-use super::head::{CLIENT, EPOCH, FACTS_PATH, KEYED, MAP_PATH, REMOVED, strip_internal};
+use super::head::{CLIENT, CREDENTIAL_PATH, EPOCH, FACTS_PATH, KEYED, MAP_PATH, REMOVED, strip_internal};
+use super::holder::{self, Holders};
 use crate::connections::Connection;
 use crate::limits::{
     DELIVERY_QUESTIONS_MAX, DRAIN_MS_MAX, EPOCH_KEPT_MS, KEEPALIVE_TIMEOUT_MS, PROXIED_CALLS_MAX,
@@ -40,6 +41,7 @@ struct Inner {
     /// The number of this server.
     own: u64,
     app: Port,
+    holders: Arc<dyn Holders>,
     maps: Arc<dyn Maps>,
     facts: Arc<dyn Facts>,
     /// The epoch of the map, and when it was read.
@@ -67,11 +69,18 @@ impl Drop for Counted<'_> {
 }
 
 impl CallServer {
-    /// Answers for the server of this number with the port that clients call, too, and shows these maps and facts.
+    /// Answers for the server of this number with the port that clients call, too, says whose credentials are, and shows these
+    /// maps and facts.
     #[must_use]
-    pub fn new(own: u64, app: Port, maps: Arc<dyn Maps>, facts: Arc<dyn Facts>) -> Self {
+    pub fn new(
+        own: u64,
+        app: Port,
+        holders: Arc<dyn Holders>,
+        maps: Arc<dyn Maps>,
+        facts: Arc<dyn Facts>,
+    ) -> Self {
         let (stopping, open) = (watch::Sender::new(None), watch::Sender::new(0));
-        Self(Arc::new(Inner { own, app, maps, facts, epoch: Mutex::default(), stopping, open }))
+        Self(Arc::new(Inner { own, app, holders, maps, facts, epoch: Mutex::default(), stopping, open }))
     }
 
     /// Takes no more calls. Those that are open go on.
@@ -127,8 +136,8 @@ impl CallServer {
         self.speak(io, DELIVERY_QUESTIONS_MAX, answer).await;
     }
 
-    /// Answers the requests of one connection, at most so many at one time, until it ends; once this process stops, those that
-    /// are open.
+    /// Answers the requests of one connection, at most `requests_max` at one time, until it ends; once this process stops,
+    /// those that are open.
     async fn speak<I, F, A>(&self, io: I, requests_max: usize, answer: F)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -159,11 +168,11 @@ impl CallServer {
 
     async fn answer(&self, mut request: Request<Incoming>) -> Response<Body> {
         let client = request.headers().get(CLIENT);
-        // What a client asks is never for the map and the facts, which are for processes of the cluster.
+        // What a client sends is never a question of a process of the cluster.
         if client.is_none()
-            && let Some(response) = self.of_cluster(request.uri().path()).await
+            && let Some(answer) = self.inform(request.uri().path(), request.headers()).await
         {
-            return response;
+            return answer;
         }
         let client = client.and_then(ClientAddress::read);
         strip_internal(request.headers_mut());
@@ -187,6 +196,15 @@ impl CallServer {
             response.headers_mut().insert(EPOCH, epoch);
         }
         response
+    }
+
+    /// The answer to a question of a server or a gateway; `None` if the request is a call or a page.
+    async fn inform(&self, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
+        if path == CREDENTIAL_PATH {
+            let found = self.0.holders.holder(headers).await;
+            return Some(Response::new(Body::from(holder::encode(found))));
+        }
+        self.of_cluster(path).await
     }
 
     /// What any process of the cluster gets at a path; `None` at all others.

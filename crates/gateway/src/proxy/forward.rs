@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
+use super::credentials::Credentials;
 use super::follow::Followed;
 use super::head::{EPOCH, KEYED, Kind, outgoing, strip_internal, without_connection};
 use super::links::{Links, ServerDialer, Unreachable};
@@ -25,12 +26,11 @@ use super::map::{RouteMap, RouteServer};
 use super::need::{Need, has_several_commands};
 use super::permits::{Permit, Permits};
 use super::relayed::{CallEnd, Relayed};
-use crate::connections::Open;
 use crate::error::{Reason, Refusal};
 use crate::limits::{PROXIED_CALLS_MAX, PROXY_DIAL_MS_MAX, PROXY_DIAL_WAIT_MS, PROXY_TRIES_MAX};
 
 /// When it is worth sending a call again that no server could get.
-const AGAIN: Duration = Duration::from_millis(200);
+pub(super) const AGAIN: Duration = Duration::from_millis(200);
 
 /// Where the groups of the cluster are, as far as this process knows.
 pub trait Maps: Send + Sync + 'static {
@@ -64,6 +64,8 @@ struct Inner {
     followed: Option<Followed>,
     links: Links,
     permits: Permits,
+    /// What servers have said of credentials; a server asks no other one.
+    credentials: Credentials,
     /// The number of this server, which never gets what it passes on; `None` for a gateway.
     own: Option<u64>,
     turn: AtomicUsize,
@@ -149,7 +151,8 @@ impl NotPassed {
     }
 }
 
-fn unreachable() -> Refusal {
+/// The refusal of a call that no server could get.
+pub(super) fn unreachable() -> Refusal {
     let message = "no server that has what the call needs can be reached; nothing was changed";
     Refusal::new(Reason::ServerUnreachable, message).retry_after(AGAIN)
 }
@@ -204,30 +207,33 @@ impl Proxy {
         permits: Permits,
     ) -> Self {
         let (turn, stopping) = (AtomicUsize::default(), watch::Sender::new(false));
-        Self(Arc::new(Inner { maps, followed, links, permits, own, turn, stopping }))
+        let credentials = Credentials::default();
+        Self(Arc::new(Inner { maps, followed, links, permits, credentials, own, turn, stopping }))
     }
 
     pub(super) fn followed(&self) -> Option<&Followed> {
         self.0.followed.as_ref()
     }
 
-    /// Where the groups of the cluster are; `None` before that is known.
-    pub(super) fn map(&self) -> Option<Arc<RouteMap>> {
-        self.0.maps.map()
-    }
-
-    /// A server was not where the map says.
-    pub(super) fn outdated(&self) {
-        self.0.maps.outdated();
-    }
-
-    /// With which server of several equal ones to begin.
-    pub(super) fn next_turn(&self) -> usize {
-        self.0.turn.fetch_add(1, Ordering::Relaxed)
+    pub(super) fn maps(&self) -> &dyn Maps {
+        &*self.0.maps
     }
 
     pub(super) fn links(&self) -> &Links {
         &self.0.links
+    }
+
+    pub(super) fn permits(&self) -> &Permits {
+        &self.0.permits
+    }
+
+    pub(super) fn credentials(&self) -> &Credentials {
+        &self.0.credentials
+    }
+
+    /// With which server the next request begins, among those that are as good.
+    pub(super) fn next_turn(&self) -> usize {
+        self.0.turn.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Ends the open streams, which would otherwise hold up a process that stops. Their callers resume elsewhere.
@@ -247,15 +253,15 @@ impl Proxy {
     /// # Errors
     /// No server has answered it.
     pub(super) async fn call(&self, call: Passed, reply: ReplyKind) -> Result<Response<Body>, Refusal> {
-        let (effect, open) = (call.effect, call.parts.extensions.get::<Arc<Open>>().cloned());
+        let effect = call.effect;
         let (response, mut permit) = self.pass(call).await.map_err(|failed| failed.refusal(effect))?;
         if response.headers().contains_key(KEYED) {
             self.0.permits.prove(&mut permit);
-            if let Some(open) = open {
-                open.connection.has_foreign_key();
-            }
-        } else if is_unauthenticated(&response) {
-            self.0.permits.refuse(&permit);
+        } else if let Some(credential) = permit.key
+            && is_unauthenticated(&response)
+        {
+            self.0.permits.refuse(credential);
+            self.0.credentials.forget(credential);
         }
         let stop: Option<futures::future::BoxFuture<'static, ()>> = match reply {
             ReplyKind::One => None,

@@ -20,6 +20,8 @@ pub(super) const MAP_PATH: &str = "/-/route-map";
 pub(super) const FACTS_PATH: &str = "/-/facts";
 /// The answer of a server that was removed from the cluster to a process that asks for the map.
 pub(super) const REMOVED: StatusCode = StatusCode::GONE;
+/// Where a server says whose a credential is, on connections of the cluster alone.
+pub(super) const CREDENTIAL_PATH: &str = "/-/credential";
 const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// Milliseconds that still fit into the eight digits of a gRPC time-out.
 const GRPC_TIMEOUT_MS_MAX: u128 = 99_999_999;
@@ -33,6 +35,11 @@ const OF_ONE_CONNECTION: [HeaderName; 5] = [
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
 ];
+
+/// Returns true for a path at which servers answer processes of the cluster, and never clients.
+pub(super) fn is_internal(path: &str) -> bool {
+    [MAP_PATH, FACTS_PATH, CREDENTIAL_PATH].contains(&path)
+}
 
 /// Removes the headers that only processes of the cluster may send each other.
 pub(crate) fn strip_internal(headers: &mut HeaderMap) {

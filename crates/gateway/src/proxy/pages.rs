@@ -5,7 +5,7 @@ use http::{Method, Request, Response, StatusCode, header};
 use switchward_api::Effect;
 
 use super::forward::{NotPassed, Passed, Payload, Proxy};
-use super::head::{Kind, MAP_PATH};
+use super::head::{Kind, is_internal};
 use super::need::Need;
 use crate::error::{Reason, Refusal};
 use crate::guard::check_headers;
@@ -23,7 +23,7 @@ async fn pass(State(proxy): State<Proxy>, request: Request<Body>) -> Response<Bo
     if let Err(refusal) = check_headers(&request) {
         return transcode::refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, refusal);
     }
-    if request.uri().path() == MAP_PATH {
+    if is_internal(request.uri().path()) {
         let refusal = Refusal::new(Reason::NotFound, "there is no page at this path");
         return transcode::refused(StatusCode::NOT_FOUND, refusal);
     }

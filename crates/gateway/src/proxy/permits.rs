@@ -1,35 +1,23 @@
 //! How many calls and pages this process passes on at one time: as many as its memory can hold unread answers of, a part of
 //! them for each API key, and a part for callers whom no server has accepted yet.
 //!
-//! Only servers know the tenant of a key, and they keep the quotas of tenants. A process that passes calls on knows which
-//! credentials servers have accepted, so it counts by credential.
+//! Servers keep the quotas of tenants. A process that passes calls and pages on knows which credentials servers have accepted,
+//! so it counts by credential.
 
 use http::{Extensions, HeaderMap};
 use parking_lot::Mutex;
-use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::client_address::ClientAddress;
-use crate::auth::credential;
-use crate::connections::{Open, of_network};
+use super::credentials::CredentialHash;
 use crate::limits::{
     PROXIED_ADDRESS_PART, PROXIED_CALLS_MAX, PROXIED_CALLS_MIN, PROXIED_KEY_PART, PROXIED_KEYS_MAX,
     PROXIED_PART, PROXIED_STREAM_WINDOW_BYTES, PROXIED_UNPROVEN_PART,
 };
 use crate::tallies::{Tallied, Tallies};
-
-/// The hash of a credential.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct CredentialHash([u8; 32]);
-
-impl CredentialHash {
-    fn of(headers: &HeaderMap) -> Option<Self> {
-        credential(headers).map(|credential| Self(Sha256::digest(credential.as_bytes()).into()))
-    }
-}
 
 /// The permits of a process.
 pub(super) struct Permits {
@@ -78,11 +66,9 @@ impl Permits {
             return Some(permit);
         }
         permit.unproven = Some(Arc::clone(&self.unproven).try_acquire_owned().ok()?);
-        let open = extensions.get::<Arc<Open>>();
-        let direct = open.is_none_or(|open| !open.connection.is_of_proxy());
-        if let Some(ClientAddress(address)) = extensions.get().filter(|_| direct) {
+        if let Some(address) = ClientAddress::counted(extensions) {
             let most = self.calls / PROXIED_ADDRESS_PART;
-            permit.address = Some(self.addresses.add(of_network(*address), 1, most)?);
+            permit.address = Some(self.addresses.add(address, 1, most)?);
         }
         Some(permit)
     }
@@ -98,6 +84,11 @@ impl Permits {
             of_key.grow(1);
             permit.of_key = Some(of_key);
         }
+        self.accept(key);
+    }
+
+    /// A server has accepted an API key: requests with it count as those of that key.
+    pub(super) fn accept(&self, key: CredentialHash) {
         let mut accepted = self.accepted.lock();
         if accepted.len() >= PROXIED_KEYS_MAX
             && !accepted.contains(&key)
@@ -108,18 +99,17 @@ impl Permits {
         accepted.insert(key);
     }
 
-    /// A server has refused the credential of a request: the next request with it is unproven.
-    pub(super) fn refuse(&self, permit: &Permit) {
-        if let Some(key) = &permit.key {
-            self.accepted.lock().remove(key);
-        }
+    /// A server has refused this credential: the next request with it is unproven.
+    pub(super) fn refuse(&self, key: CredentialHash) {
+        self.accepted.lock().remove(&key);
     }
 }
 
 /// A permit, until the answer has ended.
 pub(super) struct Permit {
     _one: OwnedSemaphorePermit,
-    key: Option<CredentialHash>,
+    /// The credential of its request.
+    pub(super) key: Option<CredentialHash>,
     of_key: Option<Tallied<CredentialHash>>,
     unproven: Option<OwnedSemaphorePermit>,
     address: Option<Tallied<IpAddr>>,
@@ -130,6 +120,7 @@ mod tests {
     use super::*;
     use crate::connections::Connection;
     use http::{HeaderValue, header::AUTHORIZATION};
+    use switchward_machine::TenantId;
 
     fn from(address: &str, connection: &Arc<Connection>) -> Extensions {
         let mut extensions = Extensions::new();
@@ -182,14 +173,14 @@ mod tests {
     fn a_key_on_the_connection_of_an_accepted_one_proves_itself() {
         let permits = Permits::new(64);
         let connection = Arc::new(Connection::direct());
-        connection.has_foreign_key();
+        connection.has_key(TenantId(1)).expect("the first one");
         let client = from("192.0.2.1", &connection);
         let mut own = permits.take(&with("swk_a"), &client).expect("a permit");
         permits.prove(&mut own);
         for credential in ["swk_b", "swk_c"] {
             assert_eq!(all_of(&permits, credential, &client).len(), 8, "{credential}");
         }
-        permits.refuse(&own);
+        permits.refuse(own.key.expect("a credential"));
         assert_eq!(all_of(&permits, "swk_a", &client).len(), 8, "it was revoked");
     }
 

@@ -3,6 +3,7 @@
 use http::HeaderValue;
 use prost::Message;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use switchward_api::v1;
 use switchward_gateway::{auth::NewKey, limits::JSON_NODES_MAX};
 use tokio::{
@@ -141,17 +142,14 @@ async fn a_tenant_is_never_without_an_admin() {
     harness.node.end().await;
 }
 
-/// A request whose body never comes: a caller without a credential is answered before any of it is read.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_body_is_waited_for_without_a_credential() {
-    let harness = Harness::start().await;
-    for (kind, credential, wanted) in [
-        ("application/json", "", "HTTP/1.1 401 "),
-        ("application/json", "authorization: Bearer swk_none\r\n", "HTTP/1.1 401 "),
-        ("application/grpc-web+proto", "", "grpc-status: 16"),
-        ("application/grpc-web-text", "", "grpc-status: 16"),
+/// Sends requests whose body never comes: a caller with this credential is answered before any of it is read.
+pub(crate) async fn waits_for_no_body(address: SocketAddr, credential: &str) {
+    for (kind, wanted) in [
+        ("application/json", "HTTP/1.1 401 "),
+        ("application/grpc-web+proto", "grpc-status: 16"),
+        ("application/grpc-web-text", "grpc-status: 16"),
     ] {
-        let mut stream = TcpStream::connect(harness.node.line.address).await.expect("the server listens");
+        let mut stream = TcpStream::connect(address).await.expect("the server listens");
         let head = format!(
             "POST /switchward.v1.SessionService/ListSessions HTTP/1.1\r\nhost: x\r\ncontent-type: {kind}\r\n\
              {credential}content-length: 4000000\r\n\r\n"
@@ -164,6 +162,15 @@ async fn no_body_is_waited_for_without_a_credential() {
             assert!(count > 0, "{kind}: {:?}", String::from_utf8_lossy(&answer));
             answer.extend_from_slice(&bytes[..count]);
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_body_is_waited_for_without_a_credential() {
+    let harness = Harness::start().await;
+    let unknown = format!("authorization: Bearer {}\r\n", NewKey::draw().secret);
+    for credential in ["", "authorization: Bearer swk_none\r\n", &unknown] {
+        waits_for_no_body(harness.node.line.address, credential).await;
     }
     harness.node.end().await;
 }

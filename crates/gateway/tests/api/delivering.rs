@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::client::Line;
+use crate::gateway_credentials::holders;
 use crate::node::Node;
 use crate::proxying::{Fixed, Gateway, Plain, Said};
 use crate::ways::Way;
@@ -55,7 +56,13 @@ impl Far {
     async fn start(node: &Node) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
-        let calls = CallServer::new(1, node.app.clone(), Arc::new(Fixed::of(&[address])), Arc::new(Said));
+        let calls = CallServer::new(
+            1,
+            node.app.clone(),
+            holders(node),
+            Arc::new(Fixed::of(&[address])),
+            Arc::new(Said),
+        );
         let (lengths, answers) = (Arc::new(Lengths::default()), calls.clone());
         let delivery = Arc::clone(&lengths);
         let task = tokio::spawn(async move {
@@ -133,11 +140,17 @@ async fn a_delivery_process_passes_no_calls_on() {
 async fn a_server_that_stops_waits_for_open_connections() {
     let node = Node::start(None).await;
     let far = Far::start(&node).await;
+    far.calls.ended().await;
     let (proxy, task) = far.process().await;
-    far.calls.stop();
-    far.calls.ended().await;
     task.abort();
-    assert!(ask(&proxy, 1).await.is_ok(), "it is only this connection that has ended");
-    far.calls.ended().await;
+    let open = tokio::spawn({
+        let calls = far.calls.clone();
+        async move { calls.ended().await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!open.is_finished(), "a connection is open");
+    assert!(ask(&proxy, 1).await.is_ok());
+    far.calls.stop();
+    open.await.expect("the connection has ended");
     node.end().await;
 }

@@ -372,18 +372,19 @@ async fn serve_one(
     let ended = tokio::spawn(serve(listener, None, app.clone(), ConnectionLimits::default(), async {
         stopped.await.unwrap_or_default()
     }));
-    let through = through_gateway(&app).await;
+    let through = through_gateway(&app, &api).await;
     let called = through.as_ref().map_or(address, |(_, gateway)| gateway.address);
     let wire = Wire::connect(called, cluster.clone()).await;
     (Served { cluster, api, app, through, stop, ended }, wire)
 }
 
 /// A gateway before the port, if `SWITCHWARD_TEST_VIA=gateway` asks for one: all tests then run through it.
-async fn through_gateway(app: &Port) -> Option<(Far, Gateway)> {
+async fn through_gateway(app: &Port, api: &Api) -> Option<(Far, Gateway)> {
     if std::env::var_os(VIA).is_none_or(|via| via != "gateway") {
         return None;
     }
-    let far = Far::start(app.clone(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let holders = Arc::new(api.clone());
+    let far = Far::start(app.clone(), holders, Fixed::alone).await;
     let gateway = Gateway::start(&[far.address]).await;
     gateway.ready().await;
     Some((far, gateway))

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use switchward_api::v1;
 use switchward_gateway::limits::URI_BYTES_MAX;
 use switchward_gateway::proxy::{
-    CallIo, CallServer, ClientAddress, Facts, Maps, Proxy, RedisFacts, RouteGroup, RouteMap, RouteServer,
-    ServerDialer, ServerFacts, ask_facts, gateway_port,
+    CallIo, CallServer, ClientAddress, Facts, Holders, Maps, Proxy, RedisFacts, RouteGroup, RouteMap,
+    RouteServer, ServerDialer, ServerFacts, ask_facts, gateway_port,
 };
 use switchward_gateway::serve::serve;
 use switchward_gateway::{ConnectionLimits, Port};
@@ -27,16 +27,25 @@ use tonic::Code;
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::client::Line;
+use crate::gateway_credentials::{Asked, KEY, holders};
 use crate::node::Node;
 use crate::ways::{Raw, Way, body};
 
 /// The memory of a gateway, bytes.
 const MEMORY: usize = 256 * 1024 * 1024;
 
+/// Where servers answer processes of the cluster.
+const INTERNAL: [&str; 3] = ["/-/route-map", "/-/facts", "/-/credential"];
+
 /// The map of one server, or of several that all have everything.
-pub(crate) struct Fixed(Arc<RouteMap>);
+pub(crate) struct Fixed(pub(crate) Arc<RouteMap>);
 
 impl Fixed {
+    /// The map of one server alone, at this address.
+    pub(crate) fn alone(address: SocketAddr) -> Arc<dyn Maps> {
+        Arc::new(Self::of(&[address]))
+    }
+
     pub(crate) fn of(addresses: &[SocketAddr]) -> Self {
         let numbers: Vec<u64> = (1..).take(addresses.len()).collect();
         let servers = numbers.iter().zip(addresses);
@@ -104,15 +113,20 @@ pub(crate) struct Far {
 }
 
 impl Far {
-    /// Answers calls that are passed on as the server 1 with this port, and shows this map.
-    pub(crate) async fn start(app: Port, maps: impl FnOnce(SocketAddr) -> Arc<dyn Maps>) -> Self {
+    /// Answers calls that are passed on as the server 1 with this port, says whose credentials are, and shows this map.
+    pub(crate) async fn start(
+        app: Port,
+        holders: Arc<dyn Holders>,
+        maps: impl FnOnce(SocketAddr) -> Arc<dyn Maps>,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
-        let calls = CallServer::new(1, app, maps(address), Arc::new(Said));
+        let calls = CallServer::new(1, app, holders, maps(address), Arc::new(Said));
         let open: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
         let (answers, kept) = (calls.clone(), Arc::clone(&open));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                stream.set_nodelay(true).expect("a socket");
                 let answers = answers.clone();
                 kept.lock().push(tokio::spawn(async move { answers.serve(stream).await }));
             }
@@ -172,13 +186,13 @@ impl Drop for Gateway {
 
 /// A port of pages that records where each request came from, and which headers it had.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<SeenRequest>>>);
+pub(crate) struct Seen(Arc<Mutex<Vec<SeenRequest>>>);
 
 /// The address of the client, and the names of the headers.
-type SeenRequest = (Option<ClientAddress>, Vec<String>);
+pub(crate) type SeenRequest = (Option<ClientAddress>, Vec<String>);
 
 impl Seen {
-    fn port(&self) -> Port {
+    pub(crate) fn port(&self) -> Port {
         let seen = self.clone();
         let page = move |request: Request<axum::body::Body>| {
             let client = request.extensions().get::<ClientAddress>().copied();
@@ -190,7 +204,7 @@ impl Seen {
     }
 }
 
-fn reason(status: &tonic::Status) -> String {
+pub(crate) fn reason(status: &tonic::Status) -> String {
     status.get_details_error_info().map(|info| info.reason).unwrap_or_default()
 }
 
@@ -198,7 +212,7 @@ fn reason(status: &tonic::Status) -> String {
 async fn calls_and_pages_through_a_gateway_are_answered_as_without() {
     let node = Node::start(None).await;
     let secret = node.first_tenant("acme").await;
-    let far = Far::start(node.app.clone(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let far = Far::start(node.app.clone(), holders(&node), Fixed::alone).await;
     let gateway = Gateway::start(&[far.address]).await;
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;
@@ -227,7 +241,7 @@ async fn calls_and_pages_through_a_gateway_are_answered_as_without() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_cannot_say_that_it_is_a_gateway_or_another_address() {
     let seen = Seen::default();
-    let far = Far::start(seen.port(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let far = Far::start(seen.port(), Asked::accepting(), Fixed::alone).await;
     let gateway = Gateway::start(&[far.address]).await;
     gateway.ready().await;
     // The same port, open to clients.
@@ -235,7 +249,7 @@ async fn a_client_cannot_say_that_it_is_a_gateway_or_another_address() {
     let public = listener.local_addr().expect("the listener is bound");
     let served =
         tokio::spawn(serve(listener, None, seen.port(), ConnectionLimits::default(), std::future::pending()));
-    for (address, map_status) in [(gateway.address, 404_u16), (public, 200)] {
+    for (address, status) in [(gateway.address, 404_u16), (public, 200)] {
         let line = Line::connect(address).await;
         let forged = Request::builder()
             .method("POST")
@@ -244,14 +258,16 @@ async fn a_client_cannot_say_that_it_is_a_gateway_or_another_address() {
             .header("switchward-epoch", "99");
         let answer = line.exchange(forged.body(Full::default()).expect("a request")).await;
         assert_eq!(answer.status, 200);
-        // The map is for processes of the cluster: a server has no such page, and a gateway asks no server for it.
-        let map = Request::builder().uri(format!("http://{address}/-/route-map"));
-        let answer = line.exchange(map.body(Full::default()).expect("a request")).await;
-        assert_eq!(answer.status, map_status, "{:?}", answer.body);
-        assert!(map_status == 404 || &answer.body[..] == b"seen", "it is a request for a page");
+        // They are for processes of the cluster: a server has no such pages, and a gateway asks no server for them.
+        for path in INTERNAL {
+            let asked = Request::builder().uri(format!("http://{address}{path}"));
+            let answer = line.exchange(asked.body(Full::default()).expect("a request")).await;
+            assert_eq!(answer.status, status, "{path}: {:?}", answer.body);
+            assert!(status == 404 || &answer.body[..] == b"seen", "{path} is a page");
+        }
     }
     let seen = std::mem::take(&mut *seen.0.lock());
-    assert_eq!(seen.len(), 3);
+    assert_eq!(seen.len(), 2 + INTERNAL.len());
     for (client, names) in seen {
         assert_eq!(client, Some(ClientAddress("127.0.0.1".parse().expect("an address"))));
         assert!(names.iter().all(|name| !name.starts_with("switchward-")), "{names:?}");
@@ -285,19 +301,19 @@ async fn a_lost_server_is_passed_over_and_no_server_is_unavailable() {
 }
 
 /// Two servers that show the map of both.
-struct Pair {
+pub(crate) struct Pair {
     far: [Far; 2],
 }
 
 impl Pair {
     async fn start(node: &Node) -> Self {
-        Self::of(&node.app).await
+        Self::of(&node.app, &holders(node)).await
     }
 
-    async fn of(app: &Port) -> Self {
+    pub(crate) async fn of(app: &Port, holders: &Arc<dyn Holders>) -> Self {
         let shared: Arc<Mutex<Vec<SocketAddr>>> = Arc::default();
         let far = |shared: Arc<Mutex<Vec<SocketAddr>>>| {
-            Far::start(app.clone(), move |address| {
+            Far::start(app.clone(), Arc::clone(holders), move |address| {
                 shared.lock().push(address);
                 Arc::new(Late(shared)) as Arc<dyn Maps>
             })
@@ -305,7 +321,7 @@ impl Pair {
         Self { far: [far(Arc::clone(&shared)).await, far(Arc::clone(&shared)).await] }
     }
 
-    fn addresses(&self) -> [SocketAddr; 2] {
+    pub(crate) fn addresses(&self) -> [SocketAddr; 2] {
         self.far.each_ref().map(|far| far.address)
     }
 }
@@ -344,11 +360,11 @@ async fn what_a_lost_server_had_got_is_unknown_for_changes_and_unavailable_for_r
         ("GetSession", Code::Unavailable, "SERVER_UNREACHABLE"),
     ] {
         let (counted, hangs) = (Arc::<AtomicUsize>::default(), Arc::new(AtomicBool::new(true)));
-        let far = Far::start(hanging(&counted, &hangs), |address| Arc::new(Fixed::of(&[address]))).await;
+        let far = Far::start(hanging(&counted, &hangs), Asked::accepting(), Fixed::alone).await;
         let gateway = Gateway::start(&[far.address]).await;
         gateway.ready().await;
         let line = Line::connect(gateway.address).await;
-        let call = tokio::spawn(async move { line.call(Way::Grpc, method, "swk_any", b"").await });
+        let call = tokio::spawn(async move { line.call(Way::Grpc, method, KEY, b"").await });
         until("the server has got the call", async || counted.load(Ordering::SeqCst) == 1).await;
         far.die();
         let refused = call.await.expect("no panic").expect_err("the server is lost");
@@ -376,25 +392,9 @@ async fn a_server_that_stops_takes_no_more_calls_and_another_one_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_was_removed_shows_no_map() {
-    let present = Far::start(Seen::default().port(), |address| Arc::new(Fixed::of(&[address]))).await;
-    let removed = |address| -> Arc<dyn Maps> {
-        let map = Fixed::of(&[address]).map().expect("a map");
-        Arc::new(Fixed(Arc::new(RouteMap { removed: vec![1], ..(*map).clone() })))
-    };
-    let removed = Far::start(Seen::default().port(), removed).await;
-    for (far, expected) in [(&present, 200), (&removed, 410)] {
-        let asked = Request::builder().uri(format!("http://{}/-/route-map", far.address));
-        let line = Line::connect(far.address).await;
-        let answer = line.exchange(asked.body(Full::default()).expect("a request")).await;
-        assert_eq!(answer.status, expected);
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_uri_that_is_too_long_is_refused_before_it_is_passed_on() {
     let seen = Seen::default();
-    let far = Far::start(seen.port(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let far = Far::start(seen.port(), Asked::accepting(), Fixed::alone).await;
     let gateway = Gateway::start(&[far.address]).await;
     gateway.ready().await;
     // HTTP/2 sends each of these bytes as more than two.
@@ -425,7 +425,7 @@ async fn a_uri_that_is_too_long_is_refused_before_it_is_passed_on() {
 async fn a_server_says_which_calls_had_a_key_and_shows_its_map_to_no_client() {
     let node = Node::start(None).await;
     let secret = node.first_tenant("acme").await;
-    let far = Far::start(node.app.clone(), |address| Arc::new(Fixed::of(&[address]))).await;
+    let far = Far::start(node.app.clone(), holders(&node), Fixed::alone).await;
     let gateway = Gateway::start(&[far.address]).await;
     gateway.ready().await;
     let method = "GetTenant";
@@ -450,7 +450,7 @@ async fn a_server_says_which_calls_had_a_key_and_shows_its_map_to_no_client() {
         }
         asked.body(Full::default()).expect("a request")
     };
-    for path in ["/-/route-map", "/-/facts"] {
+    for path in INTERNAL {
         assert_eq!(line.exchange(ask(path, None)).await.status, 200);
         for client in ["192.0.2.1", "nobody"] {
             assert_eq!(line.exchange(ask(path, Some(client))).await.status, 404);
@@ -478,7 +478,7 @@ fn draining(counted: &Arc<AtomicUsize>) -> Port {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_have_several_commands_is_not_sent_again_to_another_server() {
     let counted = Arc::<AtomicUsize>::default();
-    let servers = Pair::of(&draining(&counted)).await;
+    let servers = Pair::of(&draining(&counted), &Asked::accepting()).await;
     let gateway = Gateway::start(&servers.addresses()).await;
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;
@@ -490,7 +490,7 @@ async fn what_may_have_several_commands_is_not_sent_again_to_another_server() {
         ("PollWork", 1),
     ] {
         counted.store(0, Ordering::SeqCst);
-        let refused = line.call(Way::Grpc, method, "swk_any", b"").await.expect_err("all servers stop");
+        let refused = line.call(Way::Grpc, method, KEY, b"").await.expect_err("all servers stop");
         assert_eq!(reason(&refused), "DRAINING", "{method}");
         assert_eq!(counted.load(Ordering::SeqCst), sent, "{method}");
     }

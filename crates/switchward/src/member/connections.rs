@@ -160,8 +160,8 @@ impl Connections {
         // They are set once, when the server opens.
         let (clock, redis) = (Arc::clone(&self.clock), redis.cloned());
         let facts = OwnFacts::new(cluster.clone(), clock, Arc::clone(&self.handler), redis);
-        let maps = Arc::new(LocalMaps(cluster.clone()));
-        let calls = CallServer::new(self.config.server, app, maps, Arc::new(facts));
+        let (holders, maps) = (Arc::new(api.clone()), Arc::new(LocalMaps(cluster.clone())));
+        let calls = CallServer::new(self.config.server, app, holders, maps, Arc::new(facts));
         let _set_before = (
             self.api.set(api.clone()),
             self.cluster.set(cluster.clone()),
