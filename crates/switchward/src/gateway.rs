@@ -34,6 +34,7 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     let listener = listener.with_context(|| format!("listen: failed to listen on {}", config.listen))?;
     let pages = metrics(&config).await?;
     let acceptor = certificates.as_ref().map(Certificates::acceptor);
+    let stopped = stopped();
     let scheme = if acceptor.is_some() { "https" } else { "http" };
     let address = format!("{scheme}://{}", listener.local_addr().map_err(anyhow::Error::from)?);
     tracing::info!(%address, "listening");
@@ -48,7 +49,7 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     ];
     let following = tasks[0].abort_handle();
     let stop = async move {
-        stopped().await;
+        stopped.await;
         following.abort();
         health.set_not_ready().await;
         proxy.stop();
