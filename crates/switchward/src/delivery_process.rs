@@ -37,6 +37,7 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     let metrics_port = MetricsPort::start(pages, health.pages(), ended)?;
     let answers = Arc::new(servers.clone());
     let worker = Worker::start(Arc::clone(&bus), answers, servers, settings).map_err(anyhow::Error::from)?;
+    let stopped = stopped();
     tracing::info!(name = shown, "delivering");
     announce(None, at, output)?;
     let (follow, ready) = (proxy, health.clone());
@@ -44,7 +45,7 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
         tokio::spawn(async move { follow.follow(ready).await }),
         tokio::spawn(member::follow_certificates(cluster.clone(), move |tls| dialer.set_tls(tls))),
     ];
-    stopped().await;
+    stopped.await;
     health.set_not_ready().await;
     worker.end().await;
     bus.close().await;

@@ -18,7 +18,7 @@ use switchward_gateway::{
 };
 use switchward_machine::TenantId;
 use switchward_outbound::{DeliveryServer, RelaySettings};
-use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock};
+use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock, MemberOptions};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, Directory, PutDirectory, Role, Settings,
 };
@@ -198,9 +198,7 @@ impl Node {
         let data = data.watched(disk)?;
         let owner = outbound::owner(&data);
         let quarantine = Quarantine::open(data.path())?;
-        let connections = membership.map(|config| Connections::start(config, &data, &ring, &clock));
-        let mut connections = connections.transpose()?;
-        let member = connections.as_ref().map(|connections| connections.member(&data)).transpose()?;
+        let (mut connections, member) = joined(membership, &data, &ring, &clock)?;
         let on_fatal = Box::new(fatal);
         let options =
             ClusterOptions { data: data.clone(), shards, cache_bytes, clock, ring, on_fatal, member };
@@ -236,13 +234,9 @@ impl Node {
             connections.serve(&cluster, &api, app.clone(), redis, answers);
         }
         let metrics = metrics::page(cluster.clone(), api.clone(), ingress, imap);
-        if let Some(max) = delivery.outbox_max {
-            cluster.set_outbox_max(max);
-        }
-        let jobs = match membership.filter(|cluster| !cluster.has(ProcessRole::Delivery)) {
-            Some(_) => Jobs::Elsewhere(RelaySettings { models: delivery.model.is_some(), mail: sends_mail }),
-            None => Jobs::Here(channel),
-        };
+        let delivers = membership.is_none_or(|cluster| cluster.has(ProcessRole::Delivery));
+        let elsewhere = RelaySettings { models: delivery.model.is_some(), mail: sends_mail };
+        let jobs = if delivers { Jobs::Here(channel) } else { Jobs::Elsewhere(elsewhere) };
         let delivery = outbound::start(&cluster, &api, delivery, redis, &owner, jobs).await?;
         Ok(Self { cluster, data, api, location, health, app, metrics, delivery, listeners, connections })
     }
@@ -402,6 +396,19 @@ impl Node {
             Err(failure) => Err(failure.into()),
         }
     }
+}
+
+/// The connections to the other servers of a cluster, and what this server is there; both are `None` for a server alone.
+fn joined(
+    membership: Option<&ClusterConfig>,
+    data: &DataDir,
+    ring: &KeyRing,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<(Option<Connections>, Option<MemberOptions>)> {
+    let Some(config) = membership else { return Ok((None, None)) };
+    let connections = Connections::start(config, data, ring, clock)?;
+    let member = connections.member(data)?;
+    Ok((Some(connections), Some(member)))
 }
 
 /// The pages that every server has.

@@ -31,8 +31,8 @@ pub(crate) enum Jobs {
     Elsewhere(RelaySettings),
 }
 
-/// Starts to put jobs on the bus, over this Redis under this owner's name or within this process, and to do them here unless
-/// other processes do. Returns `None` if the role is off.
+/// Limits the outboxes as configured. Starts to put jobs on the bus, over this Redis under this owner's name or within this
+/// process, and to do them here unless other processes do. Returns `None` if the role is off.
 ///
 /// # Errors
 /// The model's key cannot be read, its address is not allowed, a host is invalid, or TLS cannot be set up; the address
@@ -45,6 +45,9 @@ pub(crate) async fn start(
     owner: &str,
     jobs: Jobs,
 ) -> anyhow::Result<Option<Role>> {
+    if let Some(max) = delivery.outbox_max {
+        cluster.set_outbox_max(max);
+    }
     if !delivery.enabled {
         return Ok(None);
     }

@@ -11,7 +11,7 @@ use crate::channels::Webhook;
 /// which has tokens and the words of people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobHead {
-    /// Its tenant.
+    /// The tenant whose session sends it.
     #[serde(with = "ids::tenant")]
     pub tenant: TenantId,
     /// The session that waits for it.
@@ -31,7 +31,7 @@ pub enum JobChannel {
     Http,
     /// A question to a language model.
     Model,
-    /// A mail.
+    /// A mail by SMTP.
     Mail,
     /// A message of a definition to a URL.
     Message,

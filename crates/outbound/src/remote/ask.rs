@@ -90,7 +90,7 @@ impl Answers for FromServers {
         let head = job.head();
         match self.ask(&head, &Question::Wanted(head.clone())).await {
             Some(Answer::Wanted { tenant }) => {
-                self.know(head.tenant, tenant);
+                tenant.into_iter().for_each(|name| self.know(head.tenant, name));
                 true
             }
             Some(Answer::Taken | Answer::Gone | Answer::Later) | None => false,
@@ -164,7 +164,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_job_is_done_if_a_server_wants_it_and_only_then_is_its_tenant_known() {
-        let wanted = || Ok(Answer::Wanted { tenant: "acme".to_owned() });
+        let wanted = || Ok(Answer::Wanted { tenant: Some("acme".to_owned()) });
         let (from, asked) = servers(&[Err("no server".to_owned()), Ok(Answer::Later), wanted()]);
         assert_eq!(from.name_of(TenantId(7)), Ok(None));
         assert!(from.wanted(&job(SESSION)).await);

@@ -20,7 +20,7 @@ pub(super) enum Question {
     Wanted(JobHead),
     /// It takes this outcome.
     Report {
-        /// The job.
+        /// Whose outcome it is.
         job: JobHead,
         /// What became of it.
         outcome: SentOutcome,
@@ -33,8 +33,9 @@ pub(super) enum Question {
 pub(super) enum Answer {
     /// The outcome is wanted.
     Wanted {
-        /// The name of the job's tenant, by which the egress rules of a single tenant are found.
-        tenant: String,
+        /// The name of the job's tenant, by which the egress rules of a single tenant are found; `None` if it was deleted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tenant: Option<String>,
     },
     /// The outcome was taken.
     Taken,
@@ -57,7 +58,7 @@ pub(super) enum SentOutcome {
     },
     /// The result of a question to a model.
     Model {
-        /// It.
+        /// What the model answered, as JSON.
         result: Value,
     },
     /// The mail server accepted the mail.
@@ -70,7 +71,7 @@ pub(super) enum SentOutcome {
         /// The HTTP status.
         status: u16,
     },
-    /// It failed.
+    /// The attempt did not succeed.
     Failed {
         /// Why, as its code.
         reason: Reason,
@@ -170,7 +171,8 @@ mod tests {
     }
 
     fn answers() -> Vec<Answer> {
-        vec![Answer::Wanted { tenant: "acme".to_owned() }, Answer::Taken, Answer::Gone, Answer::Later]
+        let wanted = |tenant: Option<&str>| Answer::Wanted { tenant: tenant.map(str::to_owned) };
+        vec![wanted(Some("acme")), wanted(None), Answer::Taken, Answer::Gone, Answer::Later]
     }
 
     /// The lines of what is sent, without the form byte.

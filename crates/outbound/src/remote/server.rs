@@ -34,8 +34,8 @@ impl DeliveryServer {
         // Rows that cannot be read end the server elsewhere.
         let wanted = is_of(&view, job).and_then(|is_of| Ok(is_of && still_wanted(&view, job)?));
         match (wanted, self.cluster.name_of(job.tenant)) {
-            (Ok(true), Ok(Some(tenant))) => Answer::Wanted { tenant },
-            (Ok(false), _) | (_, Ok(None)) => Answer::Gone,
+            (Ok(true), Ok(tenant)) => Answer::Wanted { tenant },
+            (Ok(false), _) => Answer::Gone,
             (Err(_), _) | (_, Err(_)) => Answer::Later,
         }
     }
