@@ -40,7 +40,7 @@ pub enum NameKind {
     Filter,
     /// What follows an `is`.
     Test,
-    /// What is called with parentheses and is no method.
+    /// A function, such as `f` in `f(x)`; a method of a value is not one.
     Function,
     /// A method of a value.
     Method,

@@ -126,7 +126,7 @@ impl Core {
         Ok(())
     }
 
-    /// Waits until a server is removed. Never done for a process that is no server.
+    /// Waits until a server is removed. Waits for ever for a gateway or a delivery process: only servers are removed.
     pub(crate) async fn removed(&self, name: &PeerName) {
         let PeerName::Server(server) = name else { return std::future::pending().await };
         // The sender lives as long as `self`.

@@ -63,7 +63,7 @@ impl Table {
         self.rows.push(Row { what: what.into(), value, unit, bound, note, kept });
     }
 
-    /// Adds a row without a value: something could not be measured, and that is no failure. `why` is its reason.
+    /// Adds a row without a value, for what could not be measured for the reason `why`. It does not count as failed.
     pub(super) fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
         self.absent(what, why, true);
     }

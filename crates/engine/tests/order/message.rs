@@ -51,7 +51,7 @@ pub(crate) struct Attempted {
     pub(crate) attempt: Attempt,
 }
 
-/// Why there is no reply.
+/// The reason for which a command has no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The command was refused, and changes nothing.

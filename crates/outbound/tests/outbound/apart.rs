@@ -6,32 +6,17 @@ use bytes::Bytes;
 use switchward_gateway::proxy::AnswersDelivery as _;
 use switchward_machine::SessionId;
 use switchward_state::{Key, Kind, Row, View as _};
-use switchward_testkit::until;
 
-use crate::leaders::{PROCESS, SHARD, TENANT, deployed, mails, waits};
+use crate::leaders::{PROCESS, SHARD, TENANT, deployed, each_mail_is_sent_once, mails};
 use crate::servers::{NODES, Servers};
 
 const CHANGES: usize = 6;
-const MAILS: usize = 6;
 
 /// Every third answer to the worker is lost, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_leaders_and_lost_answers_send_each_mail_once() {
     let (servers, worker) = Servers::with_worker_apart().await;
-    let machine = deployed(&servers, "checkpoint", PROCESS).await;
-    let mut sessions = Vec::new();
-    for change in 0..CHANGES {
-        for _ in 0..MAILS {
-            sessions.push(mails(&servers, sessions.len(), machine).await);
-        }
-        servers.hand_over(SHARD, NODES[(change + 1) % NODES.len()]).await;
-    }
-    for session in &sessions {
-        until("its mail is delivered", async || !waits(&servers, *session).await).await;
-    }
-    let counts = servers.sent.counts();
-    let twice: Vec<&String> = counts.iter().filter(|(_, count)| **count > 1).map(|(id, _)| id).collect();
-    assert_eq!((twice, counts.len()), (Vec::new(), sessions.len()));
+    each_mail_is_sent_once(&servers, CHANGES).await;
     worker.end().await;
     servers.end().await;
 }

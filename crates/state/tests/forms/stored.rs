@@ -78,7 +78,8 @@ fn actor() -> Actor {
     Actor { subject: "kim".into(), role: Role::Approver }
 }
 
-fn machine() -> Arc<Machine> {
+/// A machine of one node, which ends at once.
+pub(crate) fn machine() -> Arc<Machine> {
     let nothing =
         switchward_machine::Act { kind: switchward_machine::ActKind::Do(Vec::new()), then: Vec::new() };
     let on_no_exit = NoExit::End(Ending::plain(Outcome::Completed));

@@ -1,10 +1,6 @@
 //! Commands about the catalogue.
 
-use std::sync::Arc;
-use switchward_machine::{
-    Act, ActKind, Ending, Machine, Meta, NoExit, Node, NodeIx, Opening, Outcome, Policy, StatusWords,
-    TenantId, Time,
-};
+use switchward_machine::{TenantId, Time};
 use switchward_state::catalogue::{
     ActivateVersion, AssignVoters, CatalogueCommand, CreateKey, CreateTenant, DeleteAssistant, DeleteTenant,
     Deploy, Directory, DirectoryEntry, EnsureTenancy, FoundCluster, InstallMachine, InstallTenancy,
@@ -17,30 +13,11 @@ use switchward_state::session::Retention;
 use switchward_state::{Body, Level, Levels};
 
 use super::digest;
+use crate::stored::machine;
 
 pub(crate) fn sealed() -> Sealed {
     let ring = KeyRing::of(vec![RingKey::of([1; 32])]);
     ring.seal([2; SEAL_NONCE_BYTES], TenantId(1), SecretOf::Mail, &[5; 32]).unwrap()
-}
-
-fn machine() -> Arc<Machine> {
-    let node = Node::new("end", vec![Act { kind: ActKind::Do(Vec::new()), then: Vec::new() }]);
-    let node = Node { on_no_exit: NoExit::End(Ending::plain(Outcome::Completed)), ..node };
-    Arc::new(Machine {
-        start: NodeIx(0),
-        nodes: vec![node],
-        gates: Vec::new(),
-        policy: Policy::default(),
-        budgets: Vec::new(),
-        params: Vec::new(),
-        opening: Opening::default(),
-        words: StatusWords::default(),
-        meta: Meta::default(),
-        fields: Vec::new(),
-        inputs: Vec::new(),
-        reserved_keys: Vec::new(),
-        callees: Vec::new(),
-    })
 }
 
 fn directory() -> Directory {
