@@ -290,7 +290,7 @@ class ByMail(unittest.TestCase):
     def test_a_doctor_finds_that_it_works_and_what_does_not(self):
         server = self.server
         report = server.run("doctor", "--config", server.config)[0]
-        poor = [check for check in report["checks"] if check["verdict"] != "ok"]
+        poor = [check for check in report["checks"] if check["status"] != "ok"]
         # The server runs, and so its port is taken; a test's folder may lie on any file system, and the mail servers read
         # the files in it as users of their own.
         machine = ("port", "data", "space", "files")
@@ -301,8 +301,8 @@ class ByMail(unittest.TestCase):
             | {"smtp", "imap", "dkim", "mx", "spf", "dmarc"},
             {check["check"] for check in report["checks"]},
         )
-        verdict, said, _ = self.forged(server.config)
-        self.assertEqual(verdict, "ok", said)
+        status, said, _ = self.forged(server.config)
+        self.assertEqual(status, "ok", said)
         self.assertIn("no host is trusted", said)
         text = server.config.read_text()
         for what, old, new in [
@@ -317,36 +317,36 @@ class ByMail(unittest.TestCase):
         ]:
             wrong = self.servers.write("wrong.toml", text.replace(old, new, 1))
             report = server.run("doctor", "--config", wrong, code=5)[0]
-            self.assertEqual([check["check"] for check in report["checks"] if check["verdict"] == "fail"], [what], report)
+            self.assertEqual([check["check"] for check in report["checks"] if check["status"] == "fail"], [what], report)
 
     def forged(self, config, code=0):
-        """The result of `doctor --send` about the forged field: its verdict, message and advice."""
+        """The result of `doctor --send` about the forged field: its status, message and advice."""
         report = self.server.run("doctor", "--config", config, "--send", code=code)[0]
         (found,) = (check for check in report["checks"] if check["check"] == "forged")
-        return found["verdict"], found["message"], found.get("advice", "")
+        return found["status"], found["message"], found.get("advice", "")
 
     def test_a_doctor_finds_whether_a_forged_field_comes_through(self):
         text = self.server.config.read_text()
         trusting = text.replace("[mail.in]\n", "[mail.in]\ntrusted_hosts = [\"mx.acme.example\", \"mail.corp.example\"]\n")
         config = self.servers.write("trusting.toml", trusting)
-        verdict, said, advice = self.forged(config)
-        self.assertEqual(verdict, "warn", said)
+        status, said, advice = self.forged(config)
+        self.assertEqual(status, "warn", said)
         self.assertIn("below its Received field they are not trusted", said)
         self.assertIn("remove the host from mail.in.trusted_hosts", advice)
         # No Received field above it shows any more where it came from.
         self.servers.header_checks("/^Received:/ IGNORE")
         self.addCleanup(self.servers.header_checks, "")
-        verdict, said, advice = self.forged(config, code=5)
-        self.assertEqual(verdict, "fail", said)
+        status, said, advice = self.forged(config, code=5)
+        self.assertEqual(status, "fail", said)
         self.assertIn("anybody can approve", advice)
         self.servers.header_checks("/^Authentication-Results: *m[a-z]*\\.[a-z]*\\.example/ IGNORE")
-        verdict, said, _ = self.forged(config)
-        self.assertEqual(verdict, "ok", said)
+        status, said, _ = self.forged(config)
+        self.assertEqual(status, "ok", said)
         self.assertIn("removes", said)
         # Only one process can listen for LMTP, and the server does.
         by_lmtp = re.sub(r"(?s)\[mail\.in\.imap\].*", "", trusting)
-        verdict, said, _ = self.forged(self.servers.write("lmtp.toml", by_lmtp))
-        self.assertEqual(verdict, "warn", said)
+        status, said, _ = self.forged(self.servers.write("lmtp.toml", by_lmtp))
+        self.assertEqual(status, "warn", said)
         self.assertIn("is in use", said)
 
 

@@ -40,7 +40,7 @@ struct State {
     /// The bytes of all unacknowledged bodies.
     bytes: usize,
     waiting: VecDeque<Waiting>,
-    taken: BTreeMap<u64, Taken>,
+    taken: BTreeMap<u64, PendingEnvelope>,
     /// The newest envelope of each id.
     ids: BTreeMap<String, Known>,
     /// When each of `taken` becomes due for redelivery.
@@ -59,7 +59,7 @@ struct Known {
     until: Instant,
 }
 
-struct Taken {
+struct PendingEnvelope {
     envelope: Envelope,
     published: Instant,
     consumer: String,
@@ -68,7 +68,7 @@ struct Taken {
 }
 
 /// The result of a look into a line.
-enum Found {
+enum LineState {
     Deliveries(Vec<Delivery>),
     /// Nothing yet; the time of the next redelivery, if there is one.
     Nothing(Option<Instant>),
@@ -169,9 +169,9 @@ impl Bus for Memory {
             let now = Instant::now();
             let found = line.open()?.take(consumer, max.min(TAKE_MAX), now, now + self.settings.idle);
             let next_due = match found {
-                Found::Deliveries(deliveries) => return Ok(deliveries),
-                Found::Nothing(_) if now >= end || max == 0 => return Ok(Vec::new()),
-                Found::Nothing(next_due) => next_due,
+                LineState::Deliveries(deliveries) => return Ok(deliveries),
+                LineState::Nothing(_) if now >= end || max == 0 => return Ok(Vec::new()),
+                LineState::Nothing(next_due) => next_due,
             };
             let until = next_due.map_or(end, |due| due.min(end));
             // Both are safe to drop: nothing is taken while waiting.
@@ -235,7 +235,7 @@ impl Line {
 
 impl State {
     /// Takes redeliveries, the longest overdue first, and then new envelopes.
-    fn take(&mut self, consumer: &str, max: usize, now: Instant, due: Instant) -> Found {
+    fn take(&mut self, consumer: &str, max: usize, now: Instant, due: Instant) -> LineState {
         let mut deliveries = Vec::new();
         while deliveries.len() < max
             && let Some((_, number)) = self.due.first().copied().filter(|(at, _)| *at <= now)
@@ -245,15 +245,15 @@ impl State {
         while deliveries.len() < max
             && let Some(Waiting { number, envelope, published }) = self.waiting.pop_front()
         {
-            let taken = Taken { envelope, published, consumer: consumer.to_owned(), count: 1, due };
+            let taken = PendingEnvelope { envelope, published, consumer: consumer.to_owned(), count: 1, due };
             deliveries.push(taken.delivery(number, now));
             self.taken.insert(number, taken);
             self.due.insert((due, number));
         }
         if deliveries.is_empty() {
-            Found::Nothing(self.due.first().map(|(at, _)| *at))
+            LineState::Nothing(self.due.first().map(|(at, _)| *at))
         } else {
-            Found::Deliveries(deliveries)
+            LineState::Deliveries(deliveries)
         }
     }
 
@@ -296,7 +296,7 @@ impl State {
     }
 }
 
-impl Taken {
+impl PendingEnvelope {
     fn delivery(&self, number: u64, now: Instant) -> Delivery {
         Delivery {
             receipt: Receipt::new(number.to_string()),

@@ -10,7 +10,7 @@ use switchward_state::run::RunEvent;
 use crate::acts::{self, Ran, operate};
 use crate::approval::gates;
 use crate::next::Next;
-use crate::run::guards::{Looked, Verdict};
+use crate::run::guards::{GuardResult, Looked};
 use crate::run::leave::{exit_on, void};
 use crate::run::{events, faults};
 use crate::session::intent;
@@ -113,10 +113,10 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
     for (at, exit) in node.exits.iter().enumerate().filter(|(_, exit)| listens(exit)) {
         let at = position(at)?;
         match looked.verdict(at, &exit.guard, known) {
-            Verdict::Pass => return Ok(Some(Next::Try(at))),
-            Verdict::Fail => {}
-            Verdict::Error(fault) => return Ok(Some(Next::Fault(fault))),
-            Verdict::Pending(asked) => {
+            GuardResult::Pass => return Ok(Some(Next::Try(at))),
+            GuardResult::Fail => {}
+            GuardResult::Error(fault) => return Ok(Some(Next::Fault(fault))),
+            GuardResult::Pending(asked) => {
                 turn.emit(RunEvent::ChoicePending { run, event })?;
                 acts::ask_judge(turn, run, at, asked)?;
                 return Ok(Some(Next::Rest));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use switchward_machine::{Machine, OpenId, SessionId, TenantId, WorkKind};
 use switchward_state::run::{Data, Json, Run, object};
-use switchward_state::session::{Assisted, Loaded, Said, Session};
+use switchward_state::session::{Assisted, LastMessage, Loaded, Session};
 use switchward_state::work::{Owed, WorkCommand, WorkItem};
 use switchward_state::{
     Body, Command, ItemHead, Key, Open, Reply, Scope, SharedRow, View, ViewError, Working,
@@ -81,7 +81,7 @@ struct WorkRows {
     run: SharedRow<Run>,
     machine: Arc<Machine>,
     data: Option<SharedRow<Data>>,
-    said: Option<SharedRow<Said>>,
+    said: Option<SharedRow<LastMessage>>,
     session: Option<SharedRow<Session>>,
 }
 
@@ -96,7 +96,7 @@ impl WorkRows {
         let run = rows.run(tenant, session, item.head.run)?;
         let machine = machine_of(rows, tenant, &run)?;
         let data = rows.data_at(&Key::data(tenant, session, item.head.run))?;
-        let said = rows.said_at(&Key::said(tenant, session))?;
+        let said = rows.last_message_at(&Key::last_message(tenant, session))?;
         let session = rows.session(tenant, session)?;
         Ok(Some(Self { item, run, machine, data, said, session }))
     }

@@ -30,5 +30,5 @@ pub use mention::{Mention, Name, NameKind};
 pub use path::{Path, PathError};
 pub use phrase::{CONFIRMATIONS, classify, confirmed, contains_phrase, hints};
 pub use reduce::{Clash, DataType, Reducer, never, reduce};
-pub use reply::{APPROVALS, COURTESIES, REJECTIONS, Verdict, decision_line, own_text};
+pub use reply::{APPROVALS, COURTESIES, REJECTIONS, ReplyDecision, decision_line, own_text};
 pub use transform::{SEPARATOR, Transform, TransformError};

@@ -4,7 +4,7 @@ use crate::limits::MAIL_BYTES_MAX;
 
 /// The result of reading a reply to a request for approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReplyDecision {
     /// A phrase of approval, and nothing else on its line.
     Approve,
     /// A phrase of rejection, and nothing else on its line.
@@ -64,9 +64,14 @@ pub const COURTESIES: &[&str] = &["thanks", "thank you", "cheers", "please"];
 /// space. Later lines are comment. A line that is a phrase of both decides nothing, nor does one that is a phrase of
 /// `discuss`.
 #[must_use]
-pub fn decision_line<S: AsRef<str>>(reply: &str, approve: &[S], reject: &[S], discuss: &[S]) -> Verdict {
+pub fn decision_line<S: AsRef<str>>(
+    reply: &str,
+    approve: &[S],
+    reject: &[S],
+    discuss: &[S],
+) -> ReplyDecision {
     let Some(line) = reply.lines().map(plain).find(|line| !line.is_empty()) else {
-        return Verdict::Undecided;
+        return ReplyDecision::Undecided;
     };
     let readings = readings(&line);
     let is = |phrase: &str| readings.contains(&plain(phrase).as_str());
@@ -74,9 +79,9 @@ pub fn decision_line<S: AsRef<str>>(reply: &str, approve: &[S], reject: &[S], di
     let rejects = reject.iter().any(|it| is(it.as_ref())) || REJECTIONS.iter().any(|it| is(it));
     let discusses = discuss.iter().any(|it| is(it.as_ref()));
     match (approves, rejects, discusses) {
-        (true, false, false) => Verdict::Approve,
-        (false, true, false) => Verdict::Reject,
-        (true, true, _) | (false, false, _) | (_, _, true) => Verdict::Undecided,
+        (true, false, false) => ReplyDecision::Approve,
+        (false, true, false) => ReplyDecision::Reject,
+        (true, true, _) | (false, false, _) | (_, _, true) => ReplyDecision::Undecided,
     }
 }
 
@@ -172,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    fn verdict(reply: &str) -> Verdict {
+    fn verdict(reply: &str) -> ReplyDecision {
         decision_line(
             reply,
             &["ship it", "either", "no objections", "by and by"],
@@ -198,10 +203,10 @@ mod tests {
             "go ahead please",
             "agreed , thanks",
         ] {
-            assert_eq!(verdict(reply), Verdict::Approve, "{reply}");
+            assert_eq!(verdict(reply), ReplyDecision::Approve, "{reply}");
         }
         for reply in ["no", "Rejected.", "deny, thanks", "not now", "No!\nyes"] {
-            assert_eq!(verdict(reply), Verdict::Reject, "{reply}");
+            assert_eq!(verdict(reply), ReplyDecision::Reject, "{reply}");
         }
     }
 
@@ -229,14 +234,14 @@ mod tests {
             "Later.",
             "lgtm",
         ] {
-            assert_eq!(verdict(reply), Verdict::Undecided, "{reply}");
+            assert_eq!(verdict(reply), ReplyDecision::Undecided, "{reply}");
         }
     }
 
     #[test]
     fn an_empty_hint_decides_nothing() {
         for reply in [".", "!", ", thanks", "thanks", ""] {
-            assert_eq!(decision_line(reply, &["", " "], &[], &[]), Verdict::Undecided, "{reply}");
+            assert_eq!(decision_line(reply, &["", " "], &[], &[]), ReplyDecision::Undecided, "{reply}");
         }
     }
 
@@ -288,7 +293,7 @@ mod tests {
         fn a_word_more_decides_nothing(more in "[a-z]{1,8}") {
             prop_assume!(!["please", "cheers", "thanks"].contains(&more.as_str()));
             let said = decision_line::<&str>(&format!("approved {more}"), &[], &[], &[]);
-            prop_assert_eq!(said, Verdict::Undecided);
+            prop_assert_eq!(said, ReplyDecision::Undecided);
         }
     }
 }

@@ -10,7 +10,7 @@ use switchward_mail::incoming::{
 use switchward_mail::limits::{
     LEGIBLE_HEADERS_BYTES_MAX, LEGIBLE_TEXT_BYTES_MAX, MESSAGE_BYTES_MAX, TEXT_BYTES_MAX, TOKENS_MAX,
 };
-use switchward_mail::lmtp::{Receive, Taken, converse};
+use switchward_mail::lmtp::{Receive, ReceiveOutcome, converse};
 use tokio::runtime::{Builder, Runtime};
 
 /// The start of a conversation over LMTP.
@@ -107,10 +107,10 @@ impl Receive for Looks {
         recipient.ends_with(OURS)
     }
 
-    async fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> Taken {
+    async fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> ReceiveOutcome {
         assert!(!envelope.recipients.is_empty() && envelope.recipients.iter().all(|it| self.knows(it)));
         assert!(raw.len() <= MESSAGE_BYTES_MAX);
-        Taken::Kept
+        ReceiveOutcome::Stored
     }
 }
 

@@ -21,8 +21,8 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use find::{Asked, Found};
-use forms::Said;
+use find::{ApproverLink, TokenTarget};
+use forms::DecisionForm;
 use switchward_machine::TenantId;
 use switchward_messages as messages;
 use switchward_messages::{FormProblem, PageAbsence, PageProblem, form_problem, page_problem};
@@ -106,7 +106,7 @@ struct Visitor<'a> {
 
 impl Visitor<'_> {
     /// Executes a command in the name of the person whose page it is.
-    async fn execute(&self, asked: &Asked, request: RequestId, body: Body) -> Result<Reply, Refusal> {
+    async fn execute(&self, asked: &ApproverLink, request: RequestId, body: Body) -> Result<Reply, Refusal> {
         let call = Call { api: self.api, caller: asked.caller.clone(), trace: None };
         call.execute(Scope::Session(asked.token.session), Some(request), None, body).await
     }
@@ -122,7 +122,7 @@ impl Visitor<'_> {
 }
 
 /// Returns how the visitor of a page is recognised, or the message to show if they are not.
-fn recognised(asked: &Asked) -> Result<LinkAuth, String> {
+fn recognised(asked: &ApproverLink) -> Result<LinkAuth, String> {
     if let Some(person) = &asked.visit.requester {
         return Err(page_problem(&PageProblem::OwnBrowser { requester: person }));
     }
@@ -130,14 +130,14 @@ fn recognised(asked: &Asked) -> Result<LinkAuth, String> {
 }
 
 /// Reads a form within the body limits and time limit of every request. Only the link was checked before.
-async fn form(api: &Api, tenant: TenantId, request: Request) -> Result<Said, Response> {
+async fn form(api: &Api, tenant: TenantId, request: Request) -> Result<DecisionForm, Response> {
     let (parts, body) = request.into_parts();
     let mut held = api.bodies.begin(Some(tenant), &parts.extensions);
     let bytes = crate::body::read(body, PAGE_BODY_BYTES_MAX, 0, &mut held)
         .await
         .map_err(|refusal| respond(crate::body::status(&refusal), page::nothing(PageAbsence::Incomplete)))?;
     let request = Request::from_parts(parts, bytes.into());
-    let read: Result<Form<Said>, _> = Form::from_request(request, &()).await;
+    let read: Result<Form<DecisionForm>, _> = Form::from_request(request, &()).await;
     read.map(|Form(said)| said).map_err(IntoResponse::into_response)
 }
 
@@ -149,11 +149,11 @@ enum No {
     Later,
 }
 
-async fn look(api: &Api, token: &str, headers: &HeaderMap) -> Result<Asked, No> {
+async fn look(api: &Api, token: &str, headers: &HeaderMap) -> Result<ApproverLink, No> {
     let token: MailToken = token.parse().map_err(|_| No::Unknown)?;
     match find::find(api, token, headers).await {
-        Ok(Found::Asked(asked)) => Ok(*asked),
-        Ok(Found::Nothing) => Err(No::Unknown),
+        Ok(TokenTarget::Gate(asked)) => Ok(*asked),
+        Ok(TokenTarget::Nothing) => Err(No::Unknown),
         Err(refusal) => {
             tracing::warn!(reason = %refusal.reason().code(), "a decision page could not be read");
             Err(No::Later)
@@ -162,7 +162,7 @@ async fn look(api: &Api, token: &str, headers: &HeaderMap) -> Result<Asked, No> 
 }
 
 /// Responds to a refused decision, usually because somebody else decided first.
-async fn after(visitor: &Visitor<'_>, asked: &Asked, refusal: &Refusal) -> Response {
+async fn after(visitor: &Visitor<'_>, asked: &ApproverLink, refusal: &Refusal) -> Response {
     let reason = refusal.reason();
     let is = |these: &[Reason]| these.contains(&reason);
     let status = if is(&[Reason::AlreadyResolved, Reason::SessionTerminal, Reason::StateMismatch]) {

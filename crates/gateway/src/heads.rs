@@ -112,7 +112,7 @@ enum At {
 
 /// What the head of a request has said so far.
 #[derive(Debug, Default)]
-struct Said {
+struct HeadFields {
     /// Whether the request is one of HTTP/1.0, which needs no host.
     old: bool,
     hosts: u32,
@@ -124,7 +124,7 @@ struct Said {
 #[derive(Debug)]
 struct Scanner {
     at: At,
-    said: Said,
+    said: HeadFields,
     /// How the line begins, and how long it is without its end.
     line: Vec<u8>,
     length: usize,
@@ -135,7 +135,7 @@ struct Scanner {
 impl Default for Scanner {
     fn default() -> Self {
         let line = Vec::with_capacity(LINE_BYTES);
-        Self { at: At::Preface(0), said: Said::default(), line, length: 0, end: 0 }
+        Self { at: At::Preface(0), said: HeadFields::default(), line, length: 0, end: 0 }
     }
 }
 
@@ -215,7 +215,7 @@ impl Scanner {
             // Empty lines before a request are passed over, as the parser does.
             At::Request if line.is_empty() => {}
             At::Request => {
-                self.said = Said { old: self.end == OLD, ..Said::default() };
+                self.said = HeadFields { old: self.end == OLD, ..HeadFields::default() };
                 self.at = At::Header;
             }
             At::Header if line.is_empty() => return self.head_ended(),

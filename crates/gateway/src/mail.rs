@@ -34,7 +34,7 @@ pub use ledger::Seen;
 pub use origin::Origin;
 pub use others::{QUARANTINE_QUESTION, QuarantinesByTransport, serve_quarantine};
 pub(crate) use quarantine::delete_until;
-pub use quarantine::{Elsewhere, Kept, QuarantineOfOthers, QuarantineStore};
+pub use quarantine::{Elsewhere, QuarantineOfOthers, QuarantineStore, QuarantinedMail};
 pub(crate) use sweep::kept_ms;
 pub use sweep::sweep;
 
@@ -185,7 +185,7 @@ impl MailIngress {
         for (text, token) in reply.tokens.iter().filter_map(|it| Some((&it.text, self.read(&it.text)?))) {
             // No DNS query is made for a mail whose token was never given out.
             let proof = match origin::of(&self.api, &token, &reply.from.text).await {
-                Ok(Origin::Asked) => {
+                Ok(Origin::Recipient) => {
                     let proof = authenticate(raw, text, envelope, &self.settings, &self.dns);
                     Beside::new(raw.len(), None, proof).await
                 }

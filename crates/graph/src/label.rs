@@ -61,8 +61,8 @@ fn describe(guard: &Guard) -> String {
         Guard::Compare { left, op, right } => format!("{} {} {right}", left.as_str(), op.word()),
         Guard::Called { tool, success: true } => format!("{tool} succeeded"),
         Guard::Called { tool, success: false } => format!("{tool} was called"),
-        Guard::Said(phrases) if phrases.is_empty() => "the user agrees".to_owned(),
-        Guard::Said(phrases) => format!("the user says {}", phrases.join(" or ")),
+        Guard::Confirmed(phrases) if phrases.is_empty() => "the user agrees".to_owned(),
+        Guard::Confirmed(phrases) => format!("the user says {}", phrases.join(" or ")),
         Guard::Seen(key) => format!("event {key}"),
         Guard::Judge { rubric, .. } => format!("judged: {rubric}"),
     }
@@ -77,7 +77,7 @@ fn joined(guards: &[Guard], word: &str) -> String {
         | Guard::Present(_)
         | Guard::Compare { .. }
         | Guard::Called { .. }
-        | Guard::Said(_)
+        | Guard::Confirmed(_)
         | Guard::Seen(_)
         | Guard::Judge { .. } => describe(guard),
     };

@@ -155,7 +155,7 @@ impl Work {
 pub enum Reads {
     /// The user's last message.
     #[n(1)]
-    Said,
+    UserMessage,
     /// A value of the data.
     #[n(2)]
     Data(#[n(0)] Path),

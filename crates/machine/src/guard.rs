@@ -45,7 +45,7 @@ pub enum Guard {
     /// The user's last message came since the node was entered and agrees: it has one of these phrases, or one of the
     /// usual ones if there are none.
     #[n(6)]
-    Said(#[n(0)] Vec<String>),
+    Confirmed(#[n(0)] Vec<String>),
     /// An event of this key has come since the node was entered.
     #[n(7)]
     Seen(#[n(0)] String),
@@ -72,7 +72,7 @@ impl Guard {
             Self::Present(_)
             | Self::Compare { .. }
             | Self::Called { .. }
-            | Self::Said(_)
+            | Self::Confirmed(_)
             | Self::Seen(_)
             | Self::Judge { .. } => false,
         }
@@ -98,7 +98,7 @@ impl Guard {
             | Self::Present(_)
             | Self::Compare { .. }
             | Self::Called { .. }
-            | Self::Said(_)
+            | Self::Confirmed(_)
             | Self::Judge { .. } => false,
         }
     }

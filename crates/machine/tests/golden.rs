@@ -63,7 +63,7 @@ fn talk() -> Node {
     let any = Guard::Any(vec![
         compare,
         Guard::Present(path("order")),
-        Guard::Said(vec!["aye".into()]),
+        Guard::Confirmed(vec!["aye".into()]),
         Guard::Seen("paid".into()),
         Guard::Judge { rubric: "It is polite.".into(), model: "claude-haiku-4-5".into() },
     ]);
@@ -136,7 +136,7 @@ fn extract() -> Work {
 fn http() -> Work {
     let accept = Some(Accept::Answer { into: Some("answer".into()) });
     let input = r#"{"method":"GET","url":"https://api.example.com/{gathered_data.id}"}"#.to_owned().into();
-    Work { input, accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Http) }
+    Work { input, accept, reads: Some(Reads::UserMessage), ..Work::plain(WorkKind::Http) }
 }
 
 /// A node of operations, one of each.

@@ -21,7 +21,7 @@ mod round;
 
 pub use find::find;
 pub use link::{ImapError, ImapTls};
-pub use probe::{Found, probe};
+pub use probe::{MailboxState, probe};
 
 use crate::limits::{IMAP_AGAIN_MAX, IMAP_AGAIN_MIN, IMAP_POLL};
 

@@ -21,9 +21,9 @@ use crate::limits::LMTP_CONNECTIONS_MAX;
 
 /// The result of handing over a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum ReceiveOutcome {
     /// The message is stored, whatever its content, possibly in quarantine.
-    Kept,
+    Stored,
     /// Not now; the sender tries again.
     Later,
     /// Never; the sending server bounces it to its author.
@@ -37,7 +37,7 @@ pub trait Receive: Send + Sync + 'static {
 
     /// Takes a message. Its envelope has a sender and the known recipients, but no peer: it is not known here who handed the
     /// message to the server in front.
-    fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> impl Future<Output = Taken> + Send;
+    fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> impl Future<Output = ReceiveOutcome> + Send;
 }
 
 /// Serves connections until `stop` turns true; running conversations are then cut, and their senders try again. Serves at

@@ -8,16 +8,17 @@ use switchward_shard::Cluster;
 use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, Endpoint};
 use switchward_state::limits::{DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX};
 use switchward_state::{Body, Command, Key, Row, Scope, View as _};
-use switchward_webhook::retry::{EndpointHealth, Verdict};
+use switchward_webhook::retry::{AttemptOutcome, EndpointHealth};
 
 /// Records an endpoint's health after an attempt, and disables one that is gone or has failed for long.
 pub(super) async fn watch(cluster: &Cluster, tenant: TenantId, id: &str, outcome: &Outcome) {
     // Rows that cannot be read end the server elsewhere.
     let Some(endpoint) = endpoint(cluster, tenant, id) else { return };
     let (verdict, failure) = match outcome {
-        Ok(_) => (Verdict::Delivered, None),
+        Ok(_) => (AttemptOutcome::Delivered, None),
         Err(Failed { reason, message, .. }) => {
-            let verdict = if *reason == Reason::ReceiverGone { Verdict::Gone } else { Verdict::Failed };
+            let verdict =
+                if *reason == Reason::ReceiverGone { AttemptOutcome::Gone } else { AttemptOutcome::Failed };
             let code = cut(reason.code(), DEAD_CODE_BYTES_MAX);
             (verdict, Some((code, cut(message, ENDPOINT_FAILURE_BYTES_MAX))))
         }

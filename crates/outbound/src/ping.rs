@@ -12,7 +12,7 @@ use switchward_shard::{Clock as _, Cluster, SystemClock};
 use switchward_state::delivery::Endpoint;
 use switchward_webhook::{
     Body, Data, EventType, Group,
-    retry::{Attempt, Verdict},
+    retry::{Attempt, AttemptOutcome},
 };
 
 use crate::failure_code::FailureCode;
@@ -50,13 +50,13 @@ impl Pings for Pinger {
                 let status = Some(answer.status);
                 let message = format!("the endpoint answered {}", answer.status);
                 match Attempt::Answered(answer.status).verdict() {
-                    Verdict::Delivered => Pinged { status, ..pinged },
-                    Verdict::Gone => failed(
+                    AttemptOutcome::Delivered => Pinged { status, ..pinged },
+                    AttemptOutcome::Gone => failed(
                         Pinged { status, ..pinged },
                         FailureCode::Attempt(Reason::ReceiverGone),
                         message,
                     ),
-                    Verdict::Failed => failed(
+                    AttemptOutcome::Failed => failed(
                         Pinged { status, ..pinged },
                         FailureCode::Attempt(Reason::ReceiverRefused),
                         message,

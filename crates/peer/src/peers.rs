@@ -49,17 +49,17 @@ impl Drop for Inner {
 /// A server that is dialled.
 struct Dialled {
     address: String,
-    control: Kept,
-    bulk: Kept,
+    control: HeldConnection,
+    bulk: HeldConnection,
 }
 
 /// A connection that is kept connected until this is dropped.
-struct Kept {
+struct HeldConnection {
     dialer: Arc<Dialer>,
     task: AbortHandle,
 }
 
-impl Kept {
+impl HeldConnection {
     fn new(core: &Arc<Core>, to: u64, address: &str, traffic: Traffic, reach: Arc<Reach>) -> Self {
         let dialer = Arc::new(Dialer::new(core, to, address.to_owned(), traffic, reach));
         let (kept, ends) = (Arc::clone(&dialer).keep(Arc::clone(core)), Arc::clone(core));
@@ -73,7 +73,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for HeldConnection {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -127,7 +127,7 @@ impl Peers {
         }
         let reach = Arc::<Reach>::default();
         let [control, bulk] = [Traffic::Control, Traffic::Bulk]
-            .map(|traffic| Kept::new(core, server, &address, traffic, Arc::clone(&reach)));
+            .map(|traffic| HeldConnection::new(core, server, &address, traffic, Arc::clone(&reach)));
         peers.insert(server, Dialled { address, control, bulk });
     }
 

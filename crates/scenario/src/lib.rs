@@ -19,9 +19,9 @@ mod report;
 mod script;
 mod system;
 
-pub use memory::{Asked, Asking, Memory, Moment, Observer, Shard, ShardIx};
+pub use memory::{Asking, LimitAnswer, Memory, Moment, Observer, Shard, ShardIx};
 pub use parse::parse;
-pub use play::gates::{Decide, Form, GateVerb, Kind, Said};
+pub use play::gates::{Decide, Form, GateVerb, Kind, PlayedAnswer};
 pub use play::{Loader, Unplayed, play, play_on, simulate};
 pub use report::{Miss, Report, StepReport};
 pub use script::{

@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 
 use crate::limits::CLOCK_LOOK;
 pub(crate) use agreed::AgreedClock;
+pub(crate) use agreement::{AgreementState, Comparison, judge};
 pub use agreement::{ClockAgreement, ClockOffset};
-pub(crate) use agreement::{Comparison, Verdict, judge};
 pub use monotonic::{MachineClocks, MonotonicClock, RawClocks};
 
 /// A source of time.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Weak;
 use tokio::time::Instant;
 
-use crate::clock::{Clock as _, ClockAgreement, ClockOffset, Comparison, Verdict, judge};
+use crate::clock::{AgreementState, Clock as _, ClockAgreement, ClockOffset, Comparison, judge};
 use crate::group::Group;
 use crate::limits::{CLOCK_COMPARE_INTERVAL, CLOCK_FIRST_INTERVAL, CLOCK_FIRST_WAIT};
 use crate::may_lead::LeadingChange;
@@ -97,8 +97,9 @@ fn count(own: u64, voters: &BTreeSet<u64>) -> usize {
 fn another_may(own: u64, offsets: &[ClockOffset], voters: &BTreeSet<u64>) -> bool {
     let count = count(own, voters);
     let mut others = offsets.iter().filter(|other| voters.contains(&other.server));
-    others
-        .any(|other| !Verdict::of(judge(&seen_by(own, offsets, *other), count)).agreement.bars_from_leading())
+    others.any(|other| {
+        !AgreementState::of(judge(&seen_by(own, offsets, *other), count)).agreement.bars_from_leading()
+    })
 }
 
 /// How far the clocks are ahead of that of another server, which this one knows.

@@ -24,7 +24,7 @@ pub enum NotHandedOver {
     Behind,
     /// No other server has begun to lead in time; one of them will be elected.
     #[error("no other server has begun to lead in time")]
-    NotTaken,
+    NoNewLeader,
 }
 
 /// Makes another server the leader: `to`, or else the voter that has most entries; none of those that are `barred` from
@@ -91,7 +91,7 @@ async fn taken(group: &Group) -> Result<u64, NotHandedOver> {
         }
         let changed = timeout_at(until, servers.changed()).await;
         if !changed.is_ok_and(|changed| changed.is_ok()) {
-            return Err(NotHandedOver::NotTaken);
+            return Err(NotHandedOver::NoNewLeader);
         }
     }
 }

@@ -103,8 +103,8 @@ pub use peers::{
     Transport,
 };
 pub use remote::{
-    Answer, Asked, QUESTION as LEADER_QUESTION, decode_answer, decode_asked, encode_answer, encode_asked,
-    serve,
+    Answer, LeaderRequest, QUESTION as LEADER_QUESTION, decode_answer, decode_asked, encode_answer,
+    encode_asked, serve,
 };
 pub use retention::LogRetention;
 pub use shard::Shard;

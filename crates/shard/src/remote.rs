@@ -7,7 +7,9 @@ mod reads;
 mod serve;
 mod turns;
 
-pub use message::{Answer, Asked, QUESTION, decode_answer, decode_asked, encode_answer, encode_asked};
+pub use message::{
+    Answer, LeaderRequest, QUESTION, decode_answer, decode_asked, encode_answer, encode_asked,
+};
 pub use serve::serve;
 
 pub(crate) use forward::Remote;

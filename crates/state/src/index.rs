@@ -96,7 +96,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         }
         Row::Run(_)
         | Row::Data(_)
-        | Row::Said(_)
+        | Row::LastMessage(_)
         | Row::Recorded(_)
         | Row::Usage(_)
         | Row::Slot(_)

@@ -65,7 +65,7 @@ pub enum Kind {
     /// A run's data.
     Data = 21,
     /// The user's last message in a session.
-    Said = 22,
+    LastMessage = 22,
     /// A child's slot in the node that it was called from.
     Slot = 26,
     /// One for each assistant, under its name.
@@ -98,7 +98,7 @@ pub enum Kind {
 pub const REMOVED_KINDS: [Kind; 12] = [
     Kind::Outbox,
     Kind::Data,
-    Kind::Said,
+    Kind::LastMessage,
     Kind::OpenItem,
     Kind::Slot,
     Kind::Call,
@@ -165,8 +165,8 @@ impl Key {
 
     /// The user's last message in a session.
     #[must_use]
-    pub fn said(tenant: TenantId, session: SessionId) -> Self {
-        Self::of_session(tenant, session, Kind::Said)
+    pub fn last_message(tenant: TenantId, session: SessionId) -> Self {
+        Self::of_session(tenant, session, Kind::LastMessage)
     }
 
     /// That a message of this signature was recorded in a session.

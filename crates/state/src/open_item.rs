@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, RunId, Time};
 
-use crate::approval::{Asked, Gate};
+use crate::approval::{Gate, GateRequest};
 use crate::memory::InMemory;
 use crate::work::{OpenItemBody, TimerItem, WaitItem, WorkItem};
 use crate::{ItemHead, Open};
@@ -105,7 +105,7 @@ impl OpenItem {
     #[must_use]
     pub fn due(&self) -> Option<Time> {
         match self {
-            Self::Gate(open) => open.body.asked.as_ref().and_then(Asked::next_due),
+            Self::Gate(open) => open.body.asked.as_ref().and_then(GateRequest::next_due),
             Self::Work(open) => open.body.owed.lease.as_ref().map(|lease| lease.until),
             Self::Wait(open) => Some(open.body.due),
             Self::Timer(open) => Some(open.body.due),

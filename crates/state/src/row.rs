@@ -83,7 +83,7 @@ pub enum Row {
     Data(#[n(0)] Data),
     /// The last message of a conversation that is not the agent's own.
     #[n(22)]
-    Said(#[n(0)] crate::session::Said),
+    LastMessage(#[n(0)] crate::session::LastMessage),
     /// A child's slot.
     #[n(26)]
     Slot(#[n(0)] Slot),

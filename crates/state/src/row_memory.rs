@@ -65,7 +65,7 @@ impl Row {
             Self::Version(row) => row,
             Self::OpenItem(row) => row,
             Self::Data(row) => row,
-            Self::Said(row) => row,
+            Self::LastMessage(row) => row,
             Self::Slot(row) => row,
             Self::Assistant(row) => row,
             Self::WebhookSource(row) => row,

@@ -206,7 +206,7 @@ impl<'a> Working<'a> {
         source_at: Source, u32;
         item_at: OpenItem, OpenItem;
         data_at, data_at_mut: Data, Data;
-        said_at: Said, crate::session::Said;
+        last_message_at: LastMessage, crate::session::LastMessage;
         removed_at, removed_at_mut: Removed, crate::session::Removed;
         slot_at: Slot, Slot;
         recorded_at: Recorded, switchward_machine::Time;

@@ -86,13 +86,13 @@ impl DataDir {
     /// What an interrupted restore has left is removed.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] if it is a data folder already; else as [`DataDir::open`].
+    /// [`StoreError::FolderExists`] if it is a data folder already; else as [`DataDir::open`].
     pub fn begin_restore(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let (path, lock) = locked(path.as_ref())?;
         if path.join(RESTORING).exists() {
             clear(&path)?;
         } else if path.join(FORMAT).exists() {
-            return Err(StoreError::Taken { path });
+            return Err(StoreError::FolderExists { path });
         } else {
             files::write_whole(&path.join(RESTORING), "a backup is being restored into this folder\n")?;
         }

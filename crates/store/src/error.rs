@@ -44,7 +44,7 @@ pub enum StoreError {
     },
     /// A folder is to be created, and something is there.
     #[error("{} already exists and is not empty", path.display())]
-    Taken {
+    FolderExists {
         /// The folder.
         path: PathBuf,
     },

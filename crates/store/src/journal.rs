@@ -137,7 +137,7 @@ fn number(path: &Path) -> Option<u64> {
 }
 
 /// What was found in a journal.
-struct Found {
+struct JournalEnd {
     /// The offset after the last whole batch.
     end: u64,
     /// The first byte at which it is not as it was written. A journal ends where only zeros follow.
@@ -146,7 +146,7 @@ struct Found {
     synced: Option<u64>,
 }
 
-impl Found {
+impl JournalEnd {
     /// Fails unless all that was synced is there, as it was written.
     fn check(&self, path: &Path, synced: Synced) -> Result<(), StoreError> {
         match (self.synced, self.broken) {
@@ -164,9 +164,9 @@ impl Found {
 }
 
 /// Reads a journal; `synced` is the number of its first bytes that were synced.
-fn read(file: &File, synced: u64) -> io::Result<Found> {
+fn read(file: &File, synced: u64) -> io::Result<JournalEnd> {
     let mut journal = Journal::new(file, 0, Xxh3::new());
-    let mut found = Found { end: 0, broken: None, synced: None };
+    let mut found = JournalEnd { end: 0, broken: None, synced: None };
     loop {
         match journal.batch() {
             Ok(Batch::Sound) => {
@@ -185,7 +185,7 @@ fn read(file: &File, synced: u64) -> io::Result<Found> {
             }
             Err(error) => return Err(error),
         }
-        return Ok(Found { broken: Some(found.end), ..found });
+        return Ok(JournalEnd { broken: Some(found.end), ..found });
     }
 }
 

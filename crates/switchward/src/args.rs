@@ -286,7 +286,7 @@ Takes the same options as `server`. Checks the data folder, memory, port, certif
 mail server, mailbox and DNS from this machine, and prints one line for each: ok, warn or fail, with advice. If the \
 configuration has [cluster], it also checks the certificate of this server, and asks all other servers for their \
 clocks, feature levels, disks, keys and Redis; the server itself may run or not. Exits with 5 if a check fails. With -o json, prints one object:
-  {\"ok\",\"checks\":[{\"check\",\"verdict\",\"message\",\"advice\"}]}
+  {\"ok\",\"checks\":[{\"check\",\"status\",\"message\",\"advice\"}]}
 
 With --send, sends a mail with a forged Authentication-Results field to the server's own reply address, and waits \
 for it in the mailbox, or by LMTP if no server runs. The check `forged` reports whether the mail server in front \

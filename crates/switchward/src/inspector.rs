@@ -35,7 +35,7 @@ const NAME: &str = "inspector";
 
 /// What came, and what it is signed with.
 #[derive(Default)]
-struct Kept {
+struct InspectorState {
     secret: Option<String>,
     came: VecDeque<(Time, Received)>,
 }
@@ -51,7 +51,7 @@ struct Inspector {
     hook: Arc<Token>,
     /// What the form of the page holds.
     form: Arc<Token>,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<InspectorState>>,
 }
 
 /// What the form of the page sends.

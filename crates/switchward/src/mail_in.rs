@@ -8,7 +8,7 @@ use switchward_gateway::mail::{MailIngress, Outcome};
 use switchward_mail::{
     imap::{self, Account},
     incoming::Envelope,
-    lmtp::{self, Receive, Taken},
+    lmtp::{self, Receive, ReceiveOutcome},
 };
 use switchward_shard::Shard;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
@@ -95,11 +95,11 @@ impl Receive for Lmtp {
         self.0.knows(recipient)
     }
 
-    async fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> Taken {
+    async fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> ReceiveOutcome {
         match self.0.ingest(&envelope, &raw).await {
-            Outcome::Later => Taken::Later,
+            Outcome::Later => ReceiveOutcome::Later,
             Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Quarantined(_) => {
-                Taken::Kept
+                ReceiveOutcome::Stored
             }
         }
     }

@@ -50,7 +50,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(kept: &Kept) -> Self {
+    fn of(kept: &SentMail) -> Self {
         let mail = Composed::clone(&kept.mail);
         Self {
             id: kept.id.clone(),
@@ -69,7 +69,7 @@ impl Line {
         }
     }
 
-    fn kept(self) -> Kept {
+    fn kept(self) -> SentMail {
         let mail = Composed {
             from: self.from,
             to: self.to,
@@ -82,7 +82,7 @@ impl Line {
             text: self.text,
             raw: self.raw.into_bytes(),
         };
-        Kept {
+        SentMail {
             id: self.id,
             number: self.number,
             form: Token::draw(),
@@ -99,7 +99,7 @@ impl Line {
 
 /// A mail that was sent.
 #[derive(Clone)]
-struct Kept {
+struct SentMail {
     /// The name of its page, which nobody can guess.
     id: String,
     /// The how-manieth it is.
@@ -115,7 +115,7 @@ struct Kept {
 #[derive(Default)]
 struct State {
     last: u64,
-    kept: VecDeque<Kept>,
+    kept: VecDeque<SentMail>,
 }
 
 /// The mails of a development server. Cheap to clone.
@@ -139,7 +139,7 @@ impl Mailbox {
             read => read.with_context(|| format!("failed to read {}", file.display()))?,
         };
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
-        let mut kept: VecDeque<Kept> = lines.map(Line::kept).collect();
+        let mut kept: VecDeque<SentMail> = lines.map(Line::kept).collect();
         kept.drain(..kept.len().saturating_sub(KEPT_MAX));
         let last = kept.back().map_or(0, |kept| kept.number);
         if text.lines().count() != kept.len() || !(text.is_empty() || text.ends_with('\n')) {
@@ -150,18 +150,18 @@ impl Mailbox {
         Ok(Self { state, file: Arc::new(file), clock })
     }
 
-    fn write(&self, kept: &Kept) -> anyhow::Result<()> {
+    fn write(&self, kept: &SentMail) -> anyhow::Result<()> {
         let mut file = fs::OpenOptions::new().create(true).append(true).open(&*self.file)?;
         file.write_all(Line::of(kept).text()?.as_bytes())?;
         Ok(())
     }
 
     /// The newest first.
-    fn all(&self) -> Vec<Kept> {
+    fn all(&self) -> Vec<SentMail> {
         self.state.lock().kept.iter().rev().cloned().collect()
     }
 
-    fn get(&self, id: &str) -> Option<Kept> {
+    fn get(&self, id: &str) -> Option<SentMail> {
         self.state.lock().kept.iter().find(|kept| kept.id == id).cloned()
     }
 
@@ -184,7 +184,7 @@ impl Post for Mailbox {
         state.last += 1;
         let (number, at) = (state.last, self.clock.now());
         let (id, form) = (Token::draw().text().to_owned(), Token::draw());
-        let kept = Kept { id, number, form, at, mail: Arc::new(mail.clone()), replies: Vec::new() };
+        let kept = SentMail { id, number, form, at, mail: Arc::new(mail.clone()), replies: Vec::new() };
         if let Err(error) = self.write(&kept) {
             tracing::warn!(%error, "failed to write a mail to disk; it is not in the mailbox after a restart");
         }

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use switchward_gateway::limits::MAIL_KEPT_BYTES_MAX;
-use switchward_gateway::mail::{Kept, QuarantineStore};
+use switchward_gateway::mail::{QuarantineStore, QuarantinedMail};
 use switchward_machine::{IdError, TenantId, Time};
 use switchward_store::write_secret;
 
@@ -57,7 +57,7 @@ struct QuarantineHead {
 }
 
 impl QuarantineHead {
-    fn of(mail: &Kept) -> Self {
+    fn of(mail: &QuarantinedMail) -> Self {
         let cut = |text: &String| text[..text.floor_char_boundary(FIELD_BYTES_MAX)].to_owned();
         Self {
             form: FORM,
@@ -76,8 +76,8 @@ impl QuarantineHead {
 
     /// # Errors
     /// It names a session by what is no id of one: whose mail it is cannot be known.
-    fn mail(self, id: String) -> Result<Kept, IdError> {
-        Ok(Kept {
+    fn mail(self, id: String) -> Result<QuarantinedMail, IdError> {
+        Ok(QuarantinedMail {
             id,
             at: Time(self.at_ms),
             tenant: self.tenant.map(TenantId),
@@ -102,7 +102,7 @@ impl QuarantineHead {
 }
 
 /// A mail, and how much is kept of its content, bytes.
-type Entry = (Kept, u64);
+type Entry = (QuarantinedMail, u64);
 
 /// See the module.
 pub(crate) struct Quarantine {
@@ -195,7 +195,7 @@ fn remove(path: &Path) -> Result<bool, String> {
 }
 
 impl QuarantineStore for Quarantine {
-    fn keep(&self, mail: Kept, content: &[u8]) -> Result<(), String> {
+    fn keep(&self, mail: QuarantinedMail, content: &[u8]) -> Result<(), String> {
         let content = &content[..content.len().min(MAIL_KEPT_BYTES_MAX)];
         let head = QuarantineHead::of(&mail);
         let file = head.file(content);
@@ -209,7 +209,7 @@ impl QuarantineStore for Quarantine {
         Ok(())
     }
 
-    fn list(&self) -> Vec<Kept> {
+    fn list(&self) -> Vec<QuarantinedMail> {
         self.kept.lock().values().map(|(mail, _)| mail.clone()).collect()
     }
 
@@ -223,7 +223,7 @@ impl QuarantineStore for Quarantine {
         Ok(Some(file[below..].to_vec()))
     }
 
-    fn delete(&self, mail: &Kept) -> Result<bool, String> {
+    fn delete(&self, mail: &QuarantinedMail) -> Result<bool, String> {
         let mut kept = self.kept.lock();
         if kept.get(&mail.id).is_none_or(|(known, _)| known.at != mail.at) {
             return Ok(false);
@@ -243,8 +243,8 @@ mod tests {
     /// What this writes is `quarantine.v1.mail`, for good.
     const GOLDEN: &[u8] = include_bytes!("quarantine/golden/quarantine.v1.mail");
 
-    fn mail(id: &str, tenant: Option<u32>, at: u64) -> Kept {
-        Kept {
+    fn mail(id: &str, tenant: Option<u32>, at: u64) -> QuarantinedMail {
+        QuarantinedMail {
             id: id.to_owned(),
             at: Time(at),
             tenant: tenant.map(TenantId),

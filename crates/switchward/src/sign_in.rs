@@ -1,7 +1,7 @@
 //! People sign in to decision pages: the provider that delivery asks, as the gateway wants it.
 
 use anyhow::Context as _;
-use switchward_delivery::openid::{Problem, Provider, SignIn as Asked};
+use switchward_delivery::openid::{Problem, Provider, SignIn as SignInRequest};
 use switchward_gateway::decision::{Attempt, NotSignedIn, SignIn};
 use switchward_shard::Cluster;
 use switchward_state::catalogue::LinkAuth;
@@ -43,9 +43,9 @@ pub(crate) async fn warn_of_missing_provider(cluster: &Cluster) -> anyhow::Resul
     Ok(())
 }
 
-fn asked(attempt: &Attempt) -> Asked<'_> {
+fn asked(attempt: &Attempt) -> SignInRequest<'_> {
     let Attempt { state, nonce, verifier, address, now } = attempt;
-    Asked { state, nonce, verifier, address, now_ms: now.0 }
+    SignInRequest { state, nonce, verifier, address, now_ms: now.0 }
 }
 
 fn not_signed_in(problem: Problem) -> NotSignedIn {

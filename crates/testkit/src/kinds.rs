@@ -58,7 +58,7 @@ kinds! { SessionEvent: Started Warned Paused Unpaused RequestsForgotten MessageP
 kinds! { RemovalFact: Begun Rows Done Forgotten Redacted OfTenant Expired; }
 
 kinds! { RunEvent: Created Activated Entered ActBegun Answered Left Ended TurnEnded Signalled Wrote Rested Faulted
-    Restarted Looped EventRecorded EarlyTaken ChoicePending Judged ChoiceOver CalleesPinned ChildrenPlanned ChildCreated
+    Restarted Looped EventRecorded EarlyUsed ChoicePending Judged ChoiceOver CalleesPinned ChildrenPlanned ChildCreated
     ChildEnded ChildrenJoined;
     Deferred(Self::Deferred { due, .. }) => due, Deferral;
     Pending(Self::Pending(fact)) => fact, PendingFact;

@@ -19,7 +19,7 @@ pub fn session_warnings() -> Vec<SessionWarning> {
         SessionWarning::NotMerged { problem: problem() },
         SessionWarning::DataFull { key: "tasks".into(), state: state() },
         SessionWarning::Ignored { state: state(), problem: problem() },
-        SessionWarning::NobodyAsked { problem: problem() },
+        SessionWarning::NoRecipients { problem: problem() },
         SessionWarning::NoParticipants { state: state() },
         SessionWarning::WaitedDataFull { problem: problem() },
     ];
@@ -34,8 +34,8 @@ fn gate_troubles() -> Vec<GateTrouble> {
     let approved =
         vec![Decider { by: "ann".into(), via: Via::Mail }, Decider { by: "ops".into(), via: Via::Vouched }];
     vec![
-        GateTrouble::FewAsked { need: 3, asks: 2, open: false },
-        GateTrouble::FewAsked { need: 3, asks: 2, open: true },
+        GateTrouble::TooFewRecipients { need: 3, asks: 2, open: false },
+        GateTrouble::TooFewRecipients { need: 3, asks: 2, open: true },
         GateTrouble::SharedAddresses { people: 1, addresses: 2 },
         GateTrouble::Unnotified { why: NoAudience::NoAddress { owner: "owner:refund".into() } },
         GateTrouble::Unnotified { why: NoAudience::TooMuch { problem: problem() } },

@@ -28,7 +28,7 @@ pub enum Attempt {
 
 /// What an attempt means for its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AttemptOutcome {
     /// The endpoint has accepted it.
     Delivered,
     /// It was not delivered, and is tried again while attempts are left.
@@ -41,11 +41,11 @@ impl Attempt {
     /// Any 2xx is a delivery, and 410 means gone. Anything else is tried again, so that a misconfigured endpoint can be
     /// repaired, including a 3xx, which is never followed.
     #[must_use]
-    pub fn verdict(self) -> Verdict {
+    pub fn verdict(self) -> AttemptOutcome {
         match self {
-            Self::Answered(200..=299) => Verdict::Delivered,
-            Self::Answered(410) => Verdict::Gone,
-            Self::Answered(_) | Self::Unanswered => Verdict::Failed,
+            Self::Answered(200..=299) => AttemptOutcome::Delivered,
+            Self::Answered(410) => AttemptOutcome::Gone,
+            Self::Answered(_) | Self::Unanswered => AttemptOutcome::Failed,
         }
     }
 }
@@ -120,14 +120,14 @@ impl EndpointHealth {
     /// Returns the health after one more attempt that ended `now`. A disabled endpoint stays so until a person resets it to
     /// the [`default`](Self::default); a later success of a pending message is still recorded.
     #[must_use]
-    pub fn after(self, verdict: Verdict, now: Duration) -> Self {
+    pub fn after(self, verdict: AttemptOutcome, now: Duration) -> Self {
         match verdict {
-            Verdict::Delivered => Self { failing_since: None, ..self },
-            Verdict::Gone => {
+            AttemptOutcome::Delivered => Self { failing_since: None, ..self },
+            AttemptOutcome::Gone => {
                 let disabled = self.disabled.or(Some(Disabled::Gone));
                 Self { failing_since: self.failing_since.or(Some(now)), disabled }
             }
-            Verdict::Failed => {
+            AttemptOutcome::Failed => {
                 let since = self.failing_since.unwrap_or(now);
                 let over = now.saturating_sub(since) >= FAILING_MAX;
                 let disabled = self.disabled.or(over.then_some(Disabled::Failing));

@@ -26,7 +26,7 @@ const SERVING_MAX: f64 = 10.0;
 
 /// What of a session was acknowledged: its start, and this many answers.
 #[derive(Clone)]
-struct Kept {
+struct AcknowledgedSession {
     name: String,
     answers: usize,
 }
@@ -97,7 +97,7 @@ async fn restart(servers: &mut Servers, product: &Product, killed: Instant) -> a
 /// Callers that carry out one session after another until the servers die.
 struct Load {
     dies: Arc<AtomicBool>,
-    callers: JoinSet<anyhow::Result<Vec<Kept>>>,
+    callers: JoinSet<anyhow::Result<Vec<AcknowledgedSession>>>,
 }
 
 impl Load {
@@ -121,7 +121,7 @@ impl Load {
     }
 
     /// What was acknowledged.
-    async fn kept(mut self) -> anyhow::Result<Vec<Kept>> {
+    async fn kept(mut self) -> anyhow::Result<Vec<AcknowledgedSession>> {
         let mut all = Vec::new();
         while let Some(book) = self.callers.join_next().await {
             all.extend(book??);
@@ -131,11 +131,16 @@ impl Load {
 }
 
 /// Carries out one session, and notes what is acknowledged.
-async fn session(product: &Product, caller: usize, id: &str, book: &mut Vec<Kept>) -> Result<(), Status> {
+async fn session(
+    product: &Product,
+    caller: usize,
+    id: &str,
+    book: &mut Vec<AcknowledgedSession>,
+) -> Result<(), Status> {
     let server = caller % product.servers();
     let name = product.start(server, id).await?;
     let at = book.len();
-    book.push(Kept { name: name.clone(), answers: 0 });
+    book.push(AcknowledgedSession { name: name.clone(), answers: 0 });
     for (number, state) in STATES.into_iter().enumerate() {
         let answer = v1::AnswerCheckpointRequest {
             name: name.clone(),
@@ -152,7 +157,7 @@ async fn session(product: &Product, caller: usize, id: &str, book: &mut Vec<Kept
 }
 
 /// How many sessions lack something that was acknowledged.
-async fn missing(product: &Product, book: &[Kept]) -> anyhow::Result<u64> {
+async fn missing(product: &Product, book: &[AcknowledgedSession]) -> anyhow::Result<u64> {
     let mut readers = JoinSet::new();
     for (reader, part) in book.chunks(book.len().div_ceil(CALLERS).max(1)).enumerate() {
         let (product, part) = (product.clone(), part.to_vec());

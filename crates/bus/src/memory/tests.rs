@@ -37,7 +37,7 @@ enum Fault {
     ForgetsAcks,
     TakesTwice,
     KnowsForEver,
-    ForgetsKept,
+    ForgetsStored,
     Ageless,
     GivesToBoth,
     NotWoken,
@@ -61,7 +61,7 @@ const FAULTS: &[(Fault, &str)] = &[
     (Fault::ForgetsAcks, "acknowledged"),
     (Fault::TakesTwice, "one id"),
     (Fault::KnowsForEver, "known for a while"),
-    (Fault::ForgetsKept, "kept ids"),
+    (Fault::ForgetsStored, "kept ids"),
     (Fault::Ageless, "age"),
     (Fault::GivesToBoth, "shared"),
     (Fault::NotWoken, "woken"),
@@ -173,7 +173,7 @@ impl Bus for Faulty {
     }
 
     async fn keep(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
-        let keeps_nothing = [Fault::KeepsNothing, Fault::ForgetsKept].contains(&self.fault);
+        let keeps_nothing = [Fault::KeepsNothing, Fault::ForgetsStored].contains(&self.fault);
         let receipts = if keeps_nothing { &[] } else { receipts };
         self.inner.keep(self.stream(stream), consumer, receipts).await
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use switchward_webhook::retry::{Attempt, Verdict};
+use switchward_webhook::retry::{Attempt, AttemptOutcome};
 
 use super::CallContext;
 use crate::http::{Client, Request};
@@ -100,9 +100,11 @@ async fn send_event(client: &Client, call: &CallContext<'_>, event: &Event) -> R
     let (status, retry_after) = (response.status, response.retry_after);
     let message = format!("the endpoint answered {status}");
     match Attempt::Answered(status).verdict() {
-        Verdict::Delivered => Ok(status),
-        Verdict::Gone => Err(Failed::new(Reason::ReceiverGone, message)),
-        Verdict::Failed => Err(Failed { retry_after, ..Failed::new(Reason::ReceiverRefused, message) }),
+        AttemptOutcome::Delivered => Ok(status),
+        AttemptOutcome::Gone => Err(Failed::new(Reason::ReceiverGone, message)),
+        AttemptOutcome::Failed => {
+            Err(Failed { retry_after, ..Failed::new(Reason::ReceiverRefused, message) })
+        }
     }
 }
 

@@ -15,13 +15,13 @@ use crate::limits::{OPENID_FAILED_MS, OPENID_KEYS_MAX};
 
 /// The last metadata, and when it was received, milliseconds since 1970.
 #[derive(Default)]
-struct Found {
+struct CachedMetadata {
     metadata: Option<(Arc<CoreProviderMetadata>, u64)>,
     /// When the last request failed, if that was after the last success.
     failed: Option<u64>,
 }
 
-impl Found {
+impl CachedMetadata {
     /// Returns the metadata if it is at most that old, or the failure if it is too recent for another attempt.
     fn at(&self, now_ms: u64, age_ms: u64) -> Option<Result<Arc<CoreProviderMetadata>, Problem>> {
         let within = |at: u64, ms: u64| now_ms.checked_sub(at).is_some_and(|age| age < ms);
@@ -35,7 +35,7 @@ impl Found {
 
 /// The cache.
 pub(super) struct Known {
-    found: Mutex<Found>,
+    found: Mutex<CachedMetadata>,
     /// Held by the task that requests the metadata; the others wait for its result.
     asks: Semaphore,
 }
@@ -68,7 +68,9 @@ impl Known {
         });
         let mut found = self.found.lock();
         match &outcome {
-            Ok(metadata) => *found = Found { metadata: Some((Arc::clone(metadata), now_ms)), failed: None },
+            Ok(metadata) => {
+                *found = CachedMetadata { metadata: Some((Arc::clone(metadata), now_ms)), failed: None }
+            }
             Err(_) => found.failed = Some(now_ms),
         }
         outcome

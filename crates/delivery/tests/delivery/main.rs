@@ -1,9 +1,9 @@
 //! What goes out, seen from outside: against the table of addresses, and against scripted servers.
 
 mod addresses;
+mod connections;
 mod guard;
 mod http;
-mod kept;
 mod mail;
 mod model;
 mod openid;

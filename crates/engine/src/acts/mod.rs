@@ -15,7 +15,7 @@ use crate::turn::{Stop, Turn};
 
 pub(crate) use operations::operate;
 pub(crate) use spawn::{abandon, ended as child_ended};
-pub(crate) use work::{Taken, accepted, ask_judge, drop_judges, result_schema};
+pub(crate) use work::{AcceptedResult, accepted, ask_judge, drop_judges, result_schema};
 
 /// What operations came to.
 pub(crate) enum Ran {

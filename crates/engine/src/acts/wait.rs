@@ -7,19 +7,19 @@ use switchward_state::work::{OpenItemBody, WaitItem};
 
 use crate::approval::classify::ask_about;
 use crate::next::Next;
-use crate::run::events::{self, Found};
+use crate::run::events::{self, EarlyMatch};
 use crate::turn::{Stop, Turn};
 
 pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<Next, Stop> {
-    let found = if wait.on == WaitOn::Event { events::earliest(turn, run, wait)? } else { Found::None };
+    let found = if wait.on == WaitOn::Event { events::earliest(turn, run, wait)? } else { EarlyMatch::None };
     let asks = match found {
-        Found::Ends(early, position, port) => {
+        EarlyMatch::Ends(early, position, port) => {
             take(turn, run, &early, position)?;
             events::remember(turn, run, &early.key, &early.data.0)?;
             return Ok(Next::Ended(port));
         }
-        Found::Asks(early, position) => Some((early, position)),
-        Found::None => None,
+        EarlyMatch::Asks(early, position) => Some((early, position)),
+        EarlyMatch::None => None,
     };
     let due = turn.now().after_ms(wait.for_ms);
     let (late, done) = (wait.late.clone(), wait.done.clone());
@@ -33,5 +33,5 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<
 
 /// An event that came early counts from now on.
 fn take(turn: &mut Turn<'_, '_>, run: RunId, early: &Early, position: u32) -> Result<(), Stop> {
-    Ok(turn.emit(RunEvent::EarlyTaken { run, keys: vec![early.key.clone()], positions: vec![position] })?)
+    Ok(turn.emit(RunEvent::EarlyUsed { run, keys: vec![early.key.clone()], positions: vec![position] })?)
 }

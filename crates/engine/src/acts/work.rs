@@ -13,7 +13,7 @@ use crate::delivery::capacity;
 use crate::fault::Fault;
 use crate::next::Next;
 use crate::run::data;
-use crate::run::guards::Asked;
+use crate::run::guards::NeededJudgement;
 use crate::run::scope::{Scope, plain};
 use crate::session::intent;
 use crate::turn::{Stop, Turn};
@@ -27,8 +27,8 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
     let scope = Scope::of_run(turn, run)?;
     let text = match &work.reads {
         None => None,
-        Some(Reads::Said) => {
-            let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
+        Some(Reads::UserMessage) => {
+            let said = turn.rows.last_message_at(&Key::last_message(turn.tenant(), turn.session_id()?))?;
             said.map(|said| said.text.clone())
         }
         Some(Reads::Data(path)) => scope.get(path).filter(|value| !value.is_null()).cloned().map(plain),
@@ -80,7 +80,12 @@ fn handed(scope: &Scope, work: &Work) -> Result<Map<String, Value>, Fault> {
 }
 
 /// Asks a judge what the guard of an exit leaves open, unless somebody is asked already.
-pub(crate) fn ask_judge(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx, asked: Asked) -> Result<(), Stop> {
+pub(crate) fn ask_judge(
+    turn: &mut Turn<'_, '_>,
+    run: RunId,
+    exit: ExitIx,
+    asked: NeededJudgement,
+) -> Result<(), Stop> {
     if !judges(turn, run)?.is_empty() {
         return Ok(());
     }
@@ -114,7 +119,7 @@ fn judges(turn: &Turn<'_, '_>, run: RunId) -> Result<Vec<OpenId>, Stop> {
 }
 
 /// What a result of work leads to.
-pub(crate) struct Taken {
+pub(crate) struct AcceptedResult {
     /// The keys that it writes, as the result has them.
     pub(crate) brought: Map<String, Value>,
     /// What the data hold then.
@@ -129,7 +134,7 @@ pub(crate) fn accepted(
     run: RunId,
     accept: Option<&Accept>,
     result: &Value,
-) -> Result<Result<Taken, Fault>, Stop> {
+) -> Result<Result<AcceptedResult, Fault>, Stop> {
     let (values, port) = match accept {
         None => (Map::new(), Port::Done),
         Some(Accept::Data) => match result {
@@ -150,7 +155,7 @@ pub(crate) fn accepted(
         },
         Some(Accept::Workflows) => {
             let chosen = intent::chosen(turn, result)?;
-            return Ok(chosen.map(|due| Taken { brought: Map::new(), written: Vec::new(), due }));
+            return Ok(chosen.map(|due| AcceptedResult { brought: Map::new(), written: Vec::new(), due }));
         }
     };
     let machine = turn.machine(&*turn.run(run)?)?;
@@ -162,7 +167,7 @@ pub(crate) fn accepted(
     }
     let written = values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone())));
     let written = written.collect();
-    Ok(Ok(Taken { brought: values, written, due: Deferral::Ended(port) }))
+    Ok(Ok(AcceptedResult { brought: values, written, due: Deferral::Ended(port) }))
 }
 
 fn no_object() -> Fault {

@@ -7,8 +7,8 @@
 
 use switchward_machine::{Digest, OpenId, RunId};
 use switchward_state::approval::{
-    ApprovalEvent, Asked, Decider, NotCounted, Notice, OpenGate, PageProof, ReplyOutcome, RequestSubject,
-    Tally, Via, VoteFact,
+    ApprovalEvent, Decider, GateRequest, NotCounted, Notice, OpenGate, PageProof, ReplyOutcome,
+    RequestSubject, Tally, Via, VoteFact,
 };
 use switchward_state::catalogue::{Directory, Role};
 use switchward_state::delivery::{DeliveryEvent, EffectBody, Purpose};
@@ -41,7 +41,7 @@ struct Handover {
     /// The address that is asked instead.
     to: String,
     /// Who is asked then.
-    asked: Asked,
+    asked: GateRequest,
 }
 
 /// What is handed over.
@@ -315,7 +315,7 @@ fn asked_now(
     open: &OpenGate,
     part: Part,
     to: &str,
-) -> Result<(Vec<String>, Asked), Stop> {
+) -> Result<(Vec<String>, GateRequest), Stop> {
     let before = match &open.body.asked {
         Some(asked) => asked.clone(),
         None => unasked(turn, open)?,
@@ -328,7 +328,8 @@ fn asked_now(
     let gone = |one: &str| from.iter().any(|former| former.eq_ignore_ascii_case(one));
     // A number of its own: if a part comes back, what its holder was sent before stays void.
     let request = before.request + 1;
-    let mut now = Asked { to: Vec::new(), last: Vec::new(), open: others_may, request, ..before.clone() };
+    let mut now =
+        GateRequest { to: Vec::new(), last: Vec::new(), open: others_may, request, ..before.clone() };
     let first = before.to.iter().position(|one| gone(one));
     for (at, one) in before.to.iter().enumerate() {
         let (one, last) = if first == Some(at) {
@@ -369,7 +370,7 @@ fn still_wanted(turn: &Turn<'_, '_>, mails: &[u64], gone: impl Fn(&str) -> bool)
 }
 
 /// What is asked at a gate that has asked nobody: its notice says so, or its call.
-fn unasked(turn: &Turn<'_, '_>, open: &OpenGate) -> Result<Asked, Stop> {
+fn unasked(turn: &Turn<'_, '_>, open: &OpenGate) -> Result<GateRequest, Stop> {
     let notice = open.body.notice.unwrap_or_default();
     let effect = turn.rows.outbox_at(&Key::outbox(turn.tenant(), turn.session_id()?, notice))?;
     let said = effect.and_then(|effect| match &effect.body {
@@ -383,7 +384,7 @@ fn unasked(turn: &Turn<'_, '_>, open: &OpenGate) -> Result<Asked, Stop> {
     let call = open.body.call.as_ref();
     let call = call.map(|call| RequestSubject::Call { definition, capability: call.capability.clone() });
     let subject = said.or(call).unwrap_or_else(|| RequestSubject::from(""));
-    Ok(Asked { to: Vec::new(), ..Asked::once("", &subject, "") })
+    Ok(GateRequest { to: Vec::new(), ..GateRequest::once("", &subject, "") })
 }
 
 /// Hands it over: the receiver is asked, and the former approvers are informed.

@@ -3,7 +3,9 @@
 //! `docs/approvals-by-mail.md#the-directory`.
 
 use switchward_machine::{OpenId, RunId};
-use switchward_state::approval::{ApprovalEvent, Asked, Gate, OF_OWNER, OpenGate, RequestSubject, VoteFact};
+use switchward_state::approval::{
+    ApprovalEvent, Gate, GateRequest, OF_OWNER, OpenGate, RequestSubject, VoteFact,
+};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, Purpose};
 use switchward_state::session::{GateTrouble, NoAudience, SessionEvent, SessionWarning};
@@ -25,7 +27,8 @@ pub(crate) fn open(
     match found(turn, run, &subject)? {
         Ok(to) => {
             let remind = reminders::first(turn, run)?;
-            let asked = Asked { to: to.clone(), open: true, remind, ..Asked::once("", &subject, "") };
+            let asked =
+                GateRequest { to: to.clone(), open: true, remind, ..GateRequest::once("", &subject, "") };
             let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..body })?;
             turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(body) })?;
             for one in to {
@@ -54,9 +57,9 @@ pub(crate) fn notify(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Sto
     let Ok(to) = found(turn, open.head.run, subject)? else { return Ok(()) };
     let remind = reminders::first(turn, open.head.run)?;
     let before = open.body.asked.as_ref().and_then(|asked| asked.voting.clone());
-    let shown = open.body.asked.clone().unwrap_or_else(|| Asked::once("", subject, ""));
+    let shown = open.body.asked.clone().unwrap_or_else(|| GateRequest::once("", subject, ""));
     let text = shown.body.clone();
-    let asked = Asked { to: to.clone(), open: true, remind, voting: None, ..shown };
+    let asked = GateRequest { to: to.clone(), open: true, remind, voting: None, ..shown };
     let mut body = votes::begun(turn, *gate, open.head.run, Gate { asked: Some(asked), ..open.body })?;
     let Some(asked) = &mut body.asked else { return Ok(()) };
     if let (Some(now), Some(before)) = (&mut asked.voting, before) {
@@ -83,7 +86,7 @@ fn counted(
     body: Gate,
     subject: &RequestSubject,
 ) -> Result<Gate, Stop> {
-    let asked = Asked { to: Vec::new(), open: true, ..Asked::once("", subject, "") };
+    let asked = GateRequest { to: Vec::new(), open: true, ..GateRequest::once("", subject, "") };
     let counted = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..body.clone() })?;
     let several = counted.asked.as_ref().is_some_and(|asked| asked.voting.is_some());
     Ok(if several { counted } else { body })

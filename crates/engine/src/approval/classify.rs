@@ -16,7 +16,7 @@ use crate::run::events;
 use crate::turn::{Stop, Turn};
 
 /// What is sorted.
-pub(crate) enum Said<'s> {
+pub(crate) enum ClassifyInput<'s> {
     /// A reply to a gate or to a wait.
     Reply { from: &'s str, own: &'s str, gate: bool },
     /// An event that a wait is for.
@@ -33,7 +33,7 @@ pub(crate) fn ask_about(
     sort: &Sort,
 ) -> Result<(), Stop> {
     let none = Map::new();
-    ask(turn, run, wait, Said::Event { key, data: data.as_object().unwrap_or(&none) }, &sort.ports)
+    ask(turn, run, wait, ClassifyInput::Event { key, data: data.as_object().unwrap_or(&none) }, &sort.ports)
 }
 
 /// Opens the work; of several replies or events, the newest is asked about.
@@ -41,13 +41,15 @@ pub(crate) fn ask<P>(
     turn: &mut Turn<'_, '_>,
     run: RunId,
     to: OpenId,
-    said: Said<'_>,
+    said: ClassifyInput<'_>,
     ports: &[(Port, P)],
 ) -> Result<(), Stop> {
     let ports: Vec<&str> = ports.iter().map(|(port, _)| port.word()).collect();
     let (gate, input) = match said {
-        Said::Reply { from, own, gate } => (gate, json!({ "text": own, "from": from, "ports": ports })),
-        Said::Event { key, data } => {
+        ClassifyInput::Reply { from, own, gate } => {
+            (gate, json!({ "text": own, "from": from, "ports": ports }))
+        }
+        ClassifyInput::Event { key, data } => {
             let mut text = json!({ "event_key": key, "data": data }).to_string();
             text.truncate(text.floor_char_boundary(REPLY_BYTES_MAX));
             (false, json!({ "text": text, "event_key": key, "data": data, "ports": ports }))

@@ -14,7 +14,7 @@ use crate::approval::resolve::GateDecision;
 use crate::approval::votes::Recorded;
 use crate::approval::{resolve, votes};
 use crate::policy::authorize::{confirm_reservation, fresh, release_reservation, stale};
-use crate::policy::{Asked, asked_call, gate_name};
+use crate::policy::{GrantPlan, asked_call, gate_name};
 use crate::turn::{Stop, Turn, check_text};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
@@ -224,7 +224,7 @@ pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &OpenGate
     }
     let asked = asked_call(turn.rows, turn.command, id, decide)?;
     let asked = asked.ok_or_else(|| switchward_state::ViewError("the gate is about no call".into()))?;
-    let Asked { rules, call, over } = asked;
+    let GrantPlan { rules, call, over } = asked;
     if let Some((reason, shortage)) = over {
         let message = format!("{}; the gate stays open", shortage_text(&shortage));
         return Err(Rejection::new(reason, message).shortage(shortage).into());

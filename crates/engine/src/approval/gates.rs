@@ -5,7 +5,7 @@ use serde_json::Value;
 use switchward_machine::{Boundary, ExitIx, GateIx, GateKind, OpenId, RunId};
 use switchward_messages::session_warning;
 use switchward_state::ViewError;
-use switchward_state::approval::{ApprovalEvent, Asked, Gate, RequestSubject};
+use switchward_state::approval::{ApprovalEvent, Gate, GateRequest, RequestSubject};
 use switchward_state::delivery::EffectBody;
 use switchward_state::run::{RunEvent, json_length};
 use switchward_state::session::{SessionEvent, SessionWarning};
@@ -60,7 +60,7 @@ pub(crate) fn open(
     if let Some(fault) = fault.or(turn.budget.check_bytes(gate_bytes(&composed, &values))) {
         return Ok(Some(fault));
     }
-    let asked = Asked {
+    let asked = GateRequest {
         to: composed.to.clone(),
         subject: RequestSubject::Written(composed.subject.clone().unwrap_or_default()),
         body: composed.body.clone(),
@@ -112,7 +112,7 @@ pub(crate) fn attempt(
     let node = turn.run(run)?.node;
     let refused = held_port(turn, run, exit)?;
     turn.emit(RunEvent::Faulted { run, node, code: fault.code, message: fault.message.clone() })?;
-    let warning = SessionWarning::NobodyAsked { problem: fault.message.clone() };
+    let warning = SessionWarning::NoRecipients { problem: fault.message.clone() };
     turn.emit(SessionEvent::Warned { warning })?;
     turn.emit(RunEvent::Rested { run, refused })?;
     Ok(Next::Rest)

@@ -1,7 +1,7 @@
 //! Mails about gates, and answers to those who write about them.
 
 use switchward_machine::{Channel, OpenId, RunId};
-use switchward_state::approval::{ApprovalEvent, Asked, Notice, RequestSubject};
+use switchward_state::approval::{ApprovalEvent, GateRequest, Notice, RequestSubject};
 use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::limits::{ANSWERS_MAX, EFFECT_BYTES};
 use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning};
@@ -59,7 +59,7 @@ pub(crate) fn answer(
     turn: &mut Turn<'_, '_>,
     run: RunId,
     gate: OpenId,
-    asked: &Asked,
+    asked: &GateRequest,
     sender: Sender<'_>,
     notice: Notice,
 ) -> Result<(), Stop> {
@@ -78,7 +78,7 @@ pub(crate) fn inform(
     turn: &mut Turn<'_, '_>,
     run: RunId,
     gate: OpenId,
-    asked: &Asked,
+    asked: &GateRequest,
     to: &str,
     notice: Notice,
 ) -> Result<(), Stop> {

@@ -3,7 +3,7 @@
 
 use switchward_machine::OpenId;
 use switchward_state::approval::{
-    ApprovalEvent, Asked, EnterPageCode, MailToken, Notice, OpenGate, PageCodeFact, PageCodeStep,
+    ApprovalEvent, EnterPageCode, GateRequest, MailToken, Notice, OpenGate, PageCodeFact, PageCodeStep,
     SendPageCode,
 };
 use switchward_state::delivery::Purpose;
@@ -50,7 +50,7 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, enter: &EnterPageCode) -> Result<Re
 }
 
 /// The open gate of a page, if the command's actor has its token and may decide there.
-fn page(turn: &Turn<'_, '_>, token: &MailToken) -> Result<(OpenGate, Asked), Stop> {
+fn page(turn: &Turn<'_, '_>, token: &MailToken) -> Result<(OpenGate, GateRequest), Stop> {
     let open = open_gate(turn, token.about)?;
     has_token(turn, token.about, &open, token)?;
     may_decide(&turn.command.actor, &open, &turn.directory()?)?;

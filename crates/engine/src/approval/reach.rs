@@ -2,7 +2,7 @@
 
 use minicbor::{Decode, Encode};
 use switchward_machine::{GateKind, OpenId, SessionId, TenantId};
-use switchward_state::approval::{Asked, OpenGate, Quorum, Tally, Warning};
+use switchward_state::approval::{GateRequest, OpenGate, Quorum, Tally, Warning};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{EffectBody, MailFull, mail_caps};
 use switchward_state::limits::WAITING_NAMED_MAX;
@@ -33,7 +33,7 @@ pub(crate) fn unreached(
 }
 
 /// Whose mails are said not to have arrived, by bounces that prove it or that do not.
-fn bounced(asked: &Asked, proved: bool) -> Vec<String> {
+fn bounced(asked: &GateRequest, proved: bool) -> Vec<String> {
     asked.bounced.iter().filter(|one| one.proved == proved).map(|one| one.to.clone()).collect()
 }
 
@@ -116,7 +116,7 @@ fn not_notified(waiting: Vec<(String, MailFull)>) -> Vec<Warning> {
 }
 
 /// The warning if the approvals that were asked for are more than the people who know of the gate.
-fn few(open: &OpenGate, asked: &Asked, people: &Directory) -> Option<Warning> {
+fn few(open: &OpenGate, asked: &GateRequest, people: &Directory) -> Option<Warning> {
     let voting = asked.voting.as_ref()?;
     let tally = Tally::of(open, voting.quorum, None, people);
     let (can, need) = (tally.have + tally.missing.len(), tally.need);
@@ -129,7 +129,7 @@ fn few(open: &OpenGate, asked: &Asked, people: &Directory) -> Option<Warning> {
         }
         Quorum::AtLeast(least) => {
             let short = usize::try_from(least).unwrap_or(usize::MAX) > need;
-            short.then_some(Warning::FewAsked { wanted: least, can, need })
+            short.then_some(Warning::TooFewRecipients { wanted: least, can, need })
         }
     }
 }

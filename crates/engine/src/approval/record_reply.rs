@@ -232,7 +232,7 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
     let (gate, open) = (token.about, Box::new(OpenGate::clone(&open)));
     Ok(match request {
         // They were asked, as the token proves.
-        None => About::Moot(gate, open, NotCounted::NoLongerAsked),
+        None => About::Moot(gate, open, NotCounted::NoLongerRecipient),
         // The requester cannot decide, by mail or otherwise.
         Some(_) if is_own(turn, &open, from)? => About::Moot(gate, open, NotCounted::Own),
         Some(request) if request != token.request => About::Moot(gate, open, NotCounted::Earlier),

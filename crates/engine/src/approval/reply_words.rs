@@ -1,6 +1,6 @@
 //! What a reply says: the decision in the first line of its writer's own words, and the comment below it.
 
-use switchward_expr::{Verdict, decision_line};
+use switchward_expr::{ReplyDecision, decision_line};
 use switchward_machine::{Decision, GateSpec};
 use switchward_state::limits::NOTE_BYTES_MAX;
 
@@ -10,9 +10,9 @@ pub(crate) fn decision_of(spec: &GateSpec, own: &str) -> Option<Decision> {
         |decision| spec.inquiry.as_ref().map(|inquiry| inquiry.phrases_of(decision)).unwrap_or_default();
     let (approve, refuse) = (phrases(Decision::Approve), phrases(Decision::Refuse));
     match decision_line(own, approve, refuse, phrases(Decision::Discuss)) {
-        Verdict::Approve => Some(Decision::Approve),
-        Verdict::Reject => Some(Decision::Refuse),
-        Verdict::Undecided => None,
+        ReplyDecision::Approve => Some(Decision::Approve),
+        ReplyDecision::Reject => Some(Decision::Refuse),
+        ReplyDecision::Undecided => None,
     }
 }
 

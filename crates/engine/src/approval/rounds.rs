@@ -2,7 +2,7 @@
 
 use switchward_machine::{Inquiry, OpenId, Rounds, RunId};
 use switchward_state::Key;
-use switchward_state::approval::{ApprovalEvent, Asked, OpenGate, VoteFact};
+use switchward_state::approval::{ApprovalEvent, GateRequest, OpenGate, VoteFact};
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::ADDRESSEES_MAX;
 use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning};
@@ -88,7 +88,7 @@ fn escalate(
     turn: &mut Turn<'_, '_>,
     gate: OpenId,
     run: RunId,
-    asked: &Asked,
+    asked: &GateRequest,
     rounds: Option<&Rounds>,
 ) -> Result<(), Stop> {
     let (Approvers { mut to, dropped }, mut problem) = contacts(turn, run, rounds)?;

@@ -9,7 +9,7 @@ use switchward_machine::{
     Dialect, Digest, Machine, Message, RunId, Text,
     reserved_keys::{DIGEST, REPLY_TOKEN, SHOWN},
 };
-use switchward_state::approval::Asked;
+use switchward_state::approval::GateRequest;
 use switchward_state::policy::canonical_of;
 use switchward_state::run::Writer;
 use switchward_state::session::SessionWarning;
@@ -83,7 +83,7 @@ pub(crate) fn record(
     run: RunId,
     key: Option<&str>,
     values: Map<String, Value>,
-    asked: &Asked,
+    asked: &GateRequest,
 ) -> Result<Option<SessionWarning>, Stop> {
     let Some(key) = key else { return Ok(None) };
     if values.is_empty() && !data::has_below(turn, run, key, SHOWN)? {

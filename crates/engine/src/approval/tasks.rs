@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use switchward_machine::{Decision, GateIx, OpenId, Port, Resolve, RunId, reserved_keys::TASKS};
 use switchward_messages::session_warning;
 use switchward_state::approval::{
-    ApprovalEvent, Asked, Gate, OpenGate, Part, RequestSubject, Resolution, Via,
+    ApprovalEvent, Gate, GateRequest, OpenGate, Part, RequestSubject, Resolution, Via,
 };
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::TASK_BYTES_MAX;
@@ -75,7 +75,7 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     let remind = reminders::first(turn, run)?;
     let due = inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms));
     for (gate, person) in part.gates().zip(&composed.to) {
-        let asked = Asked { remind, due, ..Asked::once(person, &subject, &composed.body) };
+        let asked = GateRequest { remind, due, ..GateRequest::once(person, &subject, &composed.body) };
         let plain = Gate::open_to_all(spec, found.kind, turn.requester());
         let body = Gate { asked: Some(asked), part: Some(part), ..plain };
         turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(body) })?;

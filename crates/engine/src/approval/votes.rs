@@ -8,7 +8,8 @@
 
 use switchward_machine::{Decision, GateSpec, OpenId, Recipient, RunId};
 use switchward_state::approval::{
-    ApprovalEvent, Asked, Gate, GateSettings, OpenGate, Quorum, Settled, Tally, Via, Vote, VoteFact, Voting,
+    ApprovalEvent, Gate, GateRequest, GateSettings, OpenGate, Quorum, Settled, Tally, Via, Vote, VoteFact,
+    Voting,
 };
 use switchward_state::catalogue::Directory;
 use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning, Start};
@@ -101,12 +102,12 @@ pub(crate) fn not_again(turn: &Turn<'_, '_>, open: &OpenGate, by: &str) -> Resul
 }
 
 /// The address under which somebody is asked; else what they are called.
-fn address_of(asked: &Asked, by: &str, people: &Directory) -> String {
+fn address_of(asked: &GateRequest, by: &str, people: &Directory) -> String {
     asked.to.iter().find(|one| people.same(one, by)).map_or(by, String::as_str).to_owned()
 }
 
 /// The vote that this person has given on what is shown now.
-fn earlier<'v>(asked: &Asked, voting: &'v Voting, by: &str, people: &Directory) -> Option<&'v Vote> {
+fn earlier<'v>(asked: &GateRequest, voting: &'v Voting, by: &str, people: &Directory) -> Option<&'v Vote> {
     let address = address_of(asked, by, people);
     let theirs = |vote: &&Vote| vote.is_of(by, people) || vote.is_of(&address, people);
     voting.votes.iter().filter(|vote| vote.shown == asked.digest()).find(theirs)
@@ -166,7 +167,7 @@ pub(crate) fn begun(turn: &mut Turn<'_, '_>, gate: OpenId, run: RunId, body: Gat
     {
         // A tenant without a directory goes by its lists of gates.
         let by_lists = asked.open && asked.to.is_empty();
-        let few = GateTrouble::FewAsked { need: least, asks: number(asks), open: asked.open };
+        let few = GateTrouble::TooFewRecipients { need: least, asks: number(asks), open: asked.open };
         warnings.extend((!by_lists).then_some(few));
     }
     if let Some(asked) = &mut open.body.asked {

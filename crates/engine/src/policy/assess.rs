@@ -6,32 +6,32 @@ use switchward_machine::{
 };
 use switchward_messages::{CallProblem, call_problem, shortage as shortage_text};
 use switchward_state::catalogue::Settings;
-use switchward_state::policy::{Authorize, LayerVerdict, MatchedRule, Shortage};
+use switchward_state::policy::{Authorize, LayerDecision, MatchedRule, Shortage};
 use switchward_state::run::Run;
 use switchward_state::session::{Meters, Session};
 use switchward_state::{Key, Reason, ViewError, Working};
 
 use crate::policy::in_force::{Cap, InForce};
-use crate::policy::judge::{Judged, Verdict, judge};
+use crate::policy::judge::{Judged, PolicyDecision, judge};
 
 /// How far a call gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Assessment {
     /// It is denied, whatever a ledger says.
-    Denied(Reason, String, Box<Said>),
+    Denied(Reason, String, Box<Grounds>),
     /// An approval of exactly this call is at hand.
     Granted(u64),
-    /// It depends on the verdict, and on the limits if there are any.
+    /// It depends on the decision, and on the limits if there are any.
     Open(Judged),
 }
 
 /// What the layers said.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Said {
+pub(crate) struct Grounds {
     /// The rule that decides.
     pub(crate) rule: Option<MatchedRule>,
     /// What each layer said, if several did.
-    pub(crate) layers: Vec<LayerVerdict>,
+    pub(crate) layers: Vec<LayerDecision>,
 }
 
 /// Whose call it is, and when.
@@ -60,8 +60,8 @@ pub(crate) fn assess(
         return Ok(Assessment::Denied(reason, why, Box::default()));
     }
     let judged = judge(force, session, context.settings, &call.capability, &call.args);
-    let said = Box::new(Said { rule: judged.rule.clone(), layers: judged.several() });
-    if let Verdict::Deny(why) = judged.verdict {
+    let said = Box::new(Grounds { rule: judged.rule.clone(), layers: judged.several() });
+    if let PolicyDecision::Deny(why) = judged.decision {
         return Ok(Assessment::Denied(Reason::PolicyDenied, why, said));
     }
     let grant = grant(rows, context, session, call, &judged)?;

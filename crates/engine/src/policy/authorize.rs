@@ -2,7 +2,7 @@
 
 use switchward_machine::{BudgetUnit, Digest, GateIx, GateKind, Micros, OpenId, Pattern, RunId, sends_mail};
 use switchward_messages::{CALL_APPROVED, call_asked, shortage as shortage_text};
-use switchward_state::approval::{AskedCall, Call, Gate, RequestSubject};
+use switchward_state::approval::{Call, Gate, ProposedCall, RequestSubject};
 use switchward_state::delivery::EffectBody;
 use switchward_state::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
 use switchward_state::policy::{
@@ -15,7 +15,8 @@ use switchward_state::{Key, Reason, Rejection, Reply};
 use crate::approval::audience;
 use crate::delivery::capacity;
 use crate::policy::{
-    Assessment, AssessmentContext, InForce, Judged, Said, Verdict, assess, call_name, in_force, used,
+    Assessment, AssessmentContext, Grounds, InForce, Judged, PolicyDecision, assess, call_name, in_force,
+    used,
 };
 use crate::turn::{Stop, Turn, check_text};
 
@@ -44,7 +45,7 @@ pub(crate) fn well_formed(call: &Authorize) -> Result<(), Rejection> {
     check_text("call_id", &call.call_id, CALL_ID_BYTES_MAX)
 }
 
-/// It depends on the limits, if there are any, and then on the verdict.
+/// It depends on the limits, if there are any, and then on the decision.
 fn judged_open(
     turn: &mut Turn<'_, '_>,
     session: &Session,
@@ -52,7 +53,7 @@ fn judged_open(
     call: &Authorize,
     judged: Judged,
 ) -> Result<Reply, Stop> {
-    let said = Said { rule: judged.rule.clone(), layers: judged.several() };
+    let said = Grounds { rule: judged.rule.clone(), layers: judged.several() };
     let left = if judged.limited.is_empty() {
         Remaining::default()
     } else {
@@ -64,16 +65,18 @@ fn judged_open(
                 let retry_after_ms = Some(*wait_ms);
                 return deny(turn, session, call, Denial { reason, message, said, retry_after_ms });
             }
-            LimitOutcome::Available { .. } if judged.verdict == Verdict::Allow && !check.is_reserved() => {
+            LimitOutcome::Available { .. }
+                if judged.decision == PolicyDecision::Allow && !check.is_reserved() =>
+            {
                 return Err(stale());
             }
             LimitOutcome::Available { remaining } => *remaining,
         }
     };
-    match judged.verdict.clone() {
-        Verdict::Ask(spec) => ask(turn, session, force, call, spec, &judged, left),
-        Verdict::Allow => allow(turn, session, force, call, &judged, left),
-        Verdict::Deny(message) => {
+    match judged.decision.clone() {
+        PolicyDecision::Ask(spec) => ask(turn, session, force, call, spec, &judged, left),
+        PolicyDecision::Allow => allow(turn, session, force, call, &judged, left),
+        PolicyDecision::Deny(message) => {
             let reason = Reason::PolicyDenied;
             deny(turn, session, call, Denial { reason, message, said, retry_after_ms: None })
         }
@@ -101,12 +104,12 @@ pub(crate) fn stale() -> Stop {
 struct Denial {
     reason: Reason,
     message: String,
-    said: Said,
+    said: Grounds,
     retry_after_ms: Option<u64>,
 }
 
 fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: Denial) -> Result<Reply, Stop> {
-    let Denial { reason, message, said: Said { rule, layers }, retry_after_ms } = denial;
+    let Denial { reason, message, said: Grounds { rule, layers }, retry_after_ms } = denial;
     turn.emit(PolicyEvent::CallDenied {
         capability: call.capability.clone(),
         digest: call.args.digest(),
@@ -228,7 +231,7 @@ fn open_gate(
         return Err(Rejection::new(Reason::QuotaExceeded, message).into());
     }
     let gate = OpenId(session.next_id);
-    let asked = AskedCall {
+    let asked = ProposedCall {
         capability: call.capability.clone(),
         args: call.args.json().to_vec(),
         digest: call.args.digest(),
@@ -266,13 +269,13 @@ fn allow(
     let reservation = (!judged.limited.is_empty() && reserved.0 > 0).then_some(name);
     not_counted_yet(session, name)?;
     check_capacity(turn, session, call, reserved)?;
-    let said = Said { rule: judged.rule.clone(), layers: judged.several() };
+    let said = Grounds { rule: judged.rule.clone(), layers: judged.several() };
     permit(turn, session, call, Permit { reserved, reservation, rules: judged.limited.clone(), said })?;
     if let Some(check) = call.limits.as_ref() {
         confirm_reservation(turn, session.root, name, check)?;
     }
     let remaining = with_caps(turn, force, &call.capability, left)?;
-    let said = Said { rule: judged.rule.clone(), layers: judged.several() };
+    let said = Grounds { rule: judged.rule.clone(), layers: judged.several() };
     Ok(allowed(call, said, None, remaining))
 }
 
@@ -301,9 +304,9 @@ fn redeem(turn: &mut Turn<'_, '_>, force: &InForce, call: &Authorize, number: u6
     check_capacity(turn, &session, call, grant.reserved)?;
     turn.emit(PolicyEvent::GrantUsed { number })?;
     let (reserved, reservation, rules) = (grant.reserved, grant.reservation, grant.rules);
-    permit(turn, &session, call, Permit { reserved, reservation, rules, said: Said::default() })?;
+    permit(turn, &session, call, Permit { reserved, reservation, rules, said: Grounds::default() })?;
     let remaining = with_caps(turn, force, &call.capability, Remaining::default())?;
-    Ok(allowed(call, Said::default(), Some(OpenId(grant.gate)), remaining))
+    Ok(allowed(call, Grounds::default(), Some(OpenId(grant.gate)), remaining))
 }
 
 /// Whether the session can remember the call, and send what it sends.
@@ -348,7 +351,7 @@ struct Permit {
     reserved: Micros,
     reservation: Option<Digest>,
     rules: Vec<LedgerRule>,
-    said: Said,
+    said: Grounds,
 }
 
 fn permit(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, permit: Permit) -> Result<(), Stop> {
@@ -395,7 +398,7 @@ fn with_caps(
     Ok(left)
 }
 
-fn allowed(call: &Authorize, said: Said, granted_by: Option<OpenId>, remaining: Remaining) -> Reply {
+fn allowed(call: &Authorize, said: Grounds, granted_by: Option<OpenId>, remaining: Remaining) -> Reply {
     let message = if granted_by.is_some() { CALL_APPROVED } else { "" };
     Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Allow,

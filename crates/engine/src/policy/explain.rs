@@ -4,13 +4,13 @@ use minicbor::{Decode, Encode};
 use switchward_machine::{BudgetUnit, SessionId, TenantId, Time};
 use switchward_messages::{CALL_APPROVED, call_allowed, call_asked};
 use switchward_state::catalogue::Settings;
-use switchward_state::policy::{Authorize, CallEffect, LayerVerdict, LedgerRule, MatchedRule};
+use switchward_state::policy::{Authorize, CallEffect, LayerDecision, LedgerRule, MatchedRule};
 use switchward_state::session::Session;
 use switchward_state::{Reason, View, ViewError, Working};
 
 use crate::policy::assess::{Assessment, AssessmentContext, assess, used};
 use crate::policy::in_force::{InForce, in_force};
-use crate::policy::judge::{Verdict, judge, named, voices};
+use crate::policy::judge::{PolicyDecision, judge, named, voices};
 
 /// What would be decided, and everything that had a say. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -35,7 +35,7 @@ pub struct Explanation {
     pub looked_at: Vec<LookedAt>,
     /// What each layer says, in their order.
     #[n(6)]
-    pub layers: Vec<LayerVerdict>,
+    pub layers: Vec<LayerDecision>,
     /// The rules whose limits are checked.
     #[n(7)]
     pub limited: Vec<LedgerRule>,
@@ -131,10 +131,12 @@ pub fn explain(
             explanation.message = CALL_APPROVED.into();
         }
         Assessment::Open(judged) => {
-            (explanation.effect, explanation.message) = match judged.verdict {
-                Verdict::Allow => (CallEffect::Allow, call_allowed(&call.capability, judged.rule.as_ref())),
-                Verdict::Ask(_) => (CallEffect::Ask, call_asked(&call.capability)),
-                Verdict::Deny(why) => (CallEffect::Deny, why),
+            (explanation.effect, explanation.message) = match judged.decision {
+                PolicyDecision::Allow => {
+                    (CallEffect::Allow, call_allowed(&call.capability, judged.rule.as_ref()))
+                }
+                PolicyDecision::Ask(_) => (CallEffect::Ask, call_asked(&call.capability)),
+                PolicyDecision::Deny(why) => (CallEffect::Deny, why),
             };
             explanation.rule = judged.rule;
             explanation.limited = judged.limited;

@@ -3,7 +3,7 @@
 use switchward_machine::{Fallback, GateIx, Layer, Machine, Otherwise, Rule};
 use switchward_messages::{CallProblem, call_problem};
 use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, Settings};
-use switchward_state::policy::{Args, CallEffect, LayerVerdict, LedgerRule, MatchedRule};
+use switchward_state::policy::{Args, CallEffect, LayerDecision, LedgerRule, MatchedRule};
 use switchward_state::session::Session;
 
 use crate::policy::arguments;
@@ -12,19 +12,19 @@ use crate::policy::in_force::InForce;
 /// What all layers say together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Judged {
-    /// The strictest verdict.
-    pub(crate) verdict: Verdict,
+    /// The strictest decision.
+    pub(crate) decision: PolicyDecision,
     /// The rule that it comes from.
     pub(crate) rule: Option<MatchedRule>,
     /// What each layer says that speaks.
-    pub(crate) layers: Vec<LayerVerdict>,
+    pub(crate) layers: Vec<LayerDecision>,
     /// Every limited rule of each layer's deciding list, one entry per capability, role and ledger.
     pub(crate) limited: Vec<LedgerRule>,
 }
 
 /// Deny beats ask, ask beats allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum PolicyDecision {
     /// Freely.
     Allow,
     /// If a person allows it at this gate of the definition.
@@ -33,7 +33,7 @@ pub(crate) enum Verdict {
     Deny(String),
 }
 
-impl Verdict {
+impl PolicyDecision {
     /// Without the gate and the words.
     pub(crate) fn effect(&self) -> CallEffect {
         match self {
@@ -52,7 +52,7 @@ impl Judged {
     }
 
     /// What each layer says, if the rule alone does not show it.
-    pub(crate) fn several(&self) -> Vec<LayerVerdict> {
+    pub(crate) fn several(&self) -> Vec<LayerDecision> {
         if self.layers.len() > 1 { self.layers.clone() } else { Vec::new() }
     }
 }
@@ -107,17 +107,18 @@ pub(crate) fn judge(
     capability: &str,
     args: &Args,
 ) -> Judged {
-    let mut judged = Judged { verdict: Verdict::Allow, rule: None, layers: Vec::new(), limited: Vec::new() };
+    let mut judged =
+        Judged { decision: PolicyDecision::Allow, rule: None, layers: Vec::new(), limited: Vec::new() };
     for voice in voices(force, session, capability) {
         let said = if voice.without_rules {
             otherwise(&voice, &force.machine, settings)
         } else {
             listed(&voice, &force.machine, settings, capability, args, &mut judged.limited)
         };
-        let Some((verdict, rule)) = said else { continue };
-        judged.layers.push(LayerVerdict { effect: verdict.effect(), rule: rule.clone() });
-        if judged.rule.is_none() || verdict.effect() > judged.verdict.effect() {
-            judged.verdict = verdict;
+        let Some((decision, rule)) = said else { continue };
+        judged.layers.push(LayerDecision { effect: decision.effect(), rule: rule.clone() });
+        if judged.rule.is_none() || decision.effect() > judged.decision.effect() {
+            judged.decision = decision;
             judged.rule = Some(rule);
         }
     }
@@ -141,49 +142,55 @@ fn listed(
     capability: &str,
     args: &Args,
     limited: &mut Vec<LedgerRule>,
-) -> Option<(Verdict, MatchedRule)> {
+) -> Option<(PolicyDecision, MatchedRule)> {
     let layer = voice.layer;
     for (list, rules) in [("deny", &layer.deny), ("ask", &layer.ask), ("allow", &layer.allow)] {
         let matching: Vec<&Rule> = rules.iter().filter(|rule| rule.pattern.covers(capability)).collect();
         let Some(first) = matching.first() else { continue };
         for rule in &matching {
             if let Some(why) = rule.args.as_ref().and_then(|args_rule| arguments::broken(args_rule, args)) {
-                return Some((Verdict::Deny(why), named(&voice.name, list, rule)));
+                return Some((PolicyDecision::Deny(why), named(&voice.name, list, rule)));
             }
             charge(limited, voice, rule);
         }
-        let verdict = match list {
-            "deny" => Verdict::Deny(call_problem(CallProblem::Listed { capability })),
+        let decision = match list {
+            "deny" => PolicyDecision::Deny(call_problem(CallProblem::Listed { capability })),
             "ask" => match first.gate.or(machine.policy.ask_gate) {
-                Some(gate) => Verdict::Ask(gate),
-                None => Verdict::Deny(call_problem(CallProblem::NobodyToAsk { capability })),
+                Some(gate) => PolicyDecision::Ask(gate),
+                None => PolicyDecision::Deny(call_problem(CallProblem::NobodyToAsk { capability })),
             },
-            _ => Verdict::Allow,
+            _ => PolicyDecision::Allow,
         };
-        return Some((verdict, named(&voice.name, list, first)));
+        return Some((decision, named(&voice.name, list, first)));
     }
     otherwise(voice, machine, settings)
 }
 
 /// What a layer says if none of its rules matches.
-fn otherwise(voice: &Voice<'_>, machine: &Machine, settings: Settings) -> Option<(Verdict, MatchedRule)> {
+fn otherwise(
+    voice: &Voice<'_>,
+    machine: &Machine,
+    settings: Settings,
+) -> Option<(PolicyDecision, MatchedRule)> {
     let (effect, set_in) = match voice.layer.otherwise {
         Otherwise::Abstain => return None,
         Otherwise::Deny => (None, None),
         Otherwise::Stated(stated) => (Some(of_fallback(stated)), Some(DefaultSetIn::Document)),
         Otherwise::TenantDefault => (Some(settings.default_effect), Some(settings.default_set_in)),
     };
-    let verdict = match (effect, machine.policy.ask_gate) {
-        (None, _) => Verdict::Deny(call_problem(CallProblem::NotListed)),
-        (Some(DefaultEffect::Allow), _) => Verdict::Allow,
-        (Some(DefaultEffect::Ask), Some(gate)) => Verdict::Ask(gate),
-        (Some(DefaultEffect::Ask), None) => Verdict::Deny(call_problem(CallProblem::UnlistedNobodyToAsk)),
+    let decision = match (effect, machine.policy.ask_gate) {
+        (None, _) => PolicyDecision::Deny(call_problem(CallProblem::NotListed)),
+        (Some(DefaultEffect::Allow), _) => PolicyDecision::Allow,
+        (Some(DefaultEffect::Ask), Some(gate)) => PolicyDecision::Ask(gate),
+        (Some(DefaultEffect::Ask), None) => {
+            PolicyDecision::Deny(call_problem(CallProblem::UnlistedNobodyToAsk))
+        }
         (Some(DefaultEffect::Deny), _) => {
-            Verdict::Deny(call_problem(CallProblem::DeniedByDefault { layer: &voice.name, set_in }))
+            PolicyDecision::Deny(call_problem(CallProblem::DeniedByDefault { layer: &voice.name, set_in }))
         }
     };
     let (layer, list) = (voice.name.clone(), "default".to_owned());
-    Some((verdict, MatchedRule { layer, list, capability: String::new(), default_set_in: set_in }))
+    Some((decision, MatchedRule { layer, list, capability: String::new(), default_set_in: set_in }))
 }
 
 fn of_fallback(stated: Fallback) -> DefaultEffect {

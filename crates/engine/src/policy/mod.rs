@@ -24,12 +24,12 @@ use switchward_state::policy::PolicyCommand;
 use crate::turn::{Stop, Turn};
 
 pub(crate) use assess::{
-    Assessment, AssessmentContext, Said, assess, call_name, gate_name, machine_of, used,
+    Assessment, AssessmentContext, Grounds, assess, call_name, gate_name, machine_of, used,
 };
 pub use explain::{Explanation, LimitState, LookedAt, explain};
 pub(crate) use in_force::{COST, COST_OF_DOCUMENTS, Cap, InForce, in_force, is_for};
-pub(crate) use judge::{Judged, Verdict, judge};
-pub(crate) use plan::{Asked, asked_call};
+pub(crate) use judge::{Judged, PolicyDecision, judge};
+pub(crate) use plan::{GrantPlan, asked_call};
 pub use plan::{Ledgers, Plan, plan};
 
 /// Runs a command of this aggregate.

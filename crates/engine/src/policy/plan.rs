@@ -5,7 +5,7 @@
 //! the answer.
 
 use switchward_machine::{Digest, Micros, Resolve, SessionId, Time};
-use switchward_state::approval::{ApprovalCommand, AskedCall, DecideGate, RecordReply};
+use switchward_state::approval::{ApprovalCommand, DecideGate, ProposedCall, RecordReply};
 use switchward_state::catalogue::Directory;
 use switchward_state::policy::{Args, Authorize, LedgerRule, PolicyCommand, Shortage};
 use switchward_state::session::Session;
@@ -16,7 +16,7 @@ use crate::approval::{record_reply, votes};
 use crate::policy::assess::{Assessment, AssessmentContext, assess, call_name, gate_name, over_budget};
 use crate::policy::authorize::well_formed;
 use crate::policy::in_force::in_force;
-use crate::policy::judge::{Verdict, judge};
+use crate::policy::judge::{PolicyDecision, judge};
 use crate::stamp::Stamp;
 use crate::turn::{Stop, Turn};
 
@@ -107,9 +107,9 @@ fn plan_authorize(
         rules: judged.limited,
         estimate: call.estimate.unwrap_or_default(),
     };
-    Ok(match judged.verdict {
-        Verdict::Ask(_) => Plan::Look(ledgers),
-        Verdict::Allow | Verdict::Deny(_) => Plan::Reserve(ledgers),
+    Ok(match judged.decision {
+        PolicyDecision::Ask(_) => Plan::Look(ledgers),
+        PolicyDecision::Allow | PolicyDecision::Deny(_) => Plan::Reserve(ledgers),
     })
 }
 
@@ -141,7 +141,7 @@ fn reserving(
         return Ok(Plan::Direct);
     }
     match asked_call(rows, command, id, decide)? {
-        Some(Asked { rules, call, over: None }) if !rules.is_empty() => {
+        Some(GrantPlan { rules, call, over: None }) if !rules.is_empty() => {
             let (name, estimate) = (gate_name(id, decide.gate), call.estimate);
             Ok(Plan::Reserve(Ledgers { call: name, rules, estimate }))
         }
@@ -150,11 +150,11 @@ fn reserving(
 }
 
 /// The call that a decision would grant.
-pub(crate) struct Asked {
+pub(crate) struct GrantPlan {
     /// The rules whose limits are checked.
     pub(crate) rules: Vec<LedgerRule>,
     /// What the gate shows, with the estimate that is reserved.
-    pub(crate) call: AskedCall,
+    pub(crate) call: ProposedCall,
     /// Why the session's own caps stop it, if they do.
     pub(crate) over: Option<(Reason, Shortage)>,
 }
@@ -165,7 +165,7 @@ pub(crate) fn asked_call(
     command: &Command,
     id: SessionId,
     decide: &DecideGate,
-) -> Result<Option<Asked>, ViewError> {
+) -> Result<Option<GrantPlan>, ViewError> {
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(None) };
     let Some(open) = rows.gate(command.tenant, id, decide.gate)? else { return Ok(None) };
     let force = in_force(rows, command.tenant, id, &session, open.head.run)?;
@@ -175,7 +175,7 @@ pub(crate) fn asked_call(
     let args = Args::parse(&call.args).map_err(|bad| ViewError(format!("stored arguments {}", bad.0)))?;
     let judged = judge(&force, &session, command.settings, &call.capability, &args);
     let over = over_budget(&force.caps, &session.meters, &call.capability, call.estimate);
-    Ok(Some(Asked { rules: judged.limited, call: call.clone(), over }))
+    Ok(Some(GrantPlan { rules: judged.limited, call: call.clone(), over }))
 }
 
 /// Whether the session has moved since the caller looked.

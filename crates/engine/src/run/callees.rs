@@ -134,7 +134,7 @@ impl<'r, 'v> Search<'r, 'v> {
     }
 
     /// The version of a callee that the catalogue has.
-    fn in_catalogue(&self, by: &str, callee: &Callee) -> Result<Result<Found, Rejection>, ViewError> {
+    fn in_catalogue(&self, by: &str, callee: &Callee) -> Result<Result<CalledMachine, Rejection>, ViewError> {
         if let Some((name, machine)) = self.instead
             && name == callee.name
             && callee.version.is_none()
@@ -199,7 +199,7 @@ fn no_workflow(callee: &Callee, message: String) -> Rejection {
     Rejection::new(Reason::NoSuchWorkflow, message).fact("workflow", &callee.name)
 }
 
-type Found = (u32, Digest, Arc<Machine>);
+type CalledMachine = (u32, Digest, Arc<Machine>);
 
 fn too_deep(name: &str) -> Rejection {
     let message = format!("the calls of {name} go more than {CALL_DEPTH_MAX} runs below the first");

@@ -21,7 +21,7 @@ pub(crate) fn listens(turn: &Turn<'_, '_>, run: RunId, key: &str) -> Result<bool
 }
 
 /// What an event that came early is to a wait that begins.
-pub(crate) enum Found {
+pub(crate) enum EarlyMatch {
     /// It ends the wait with this port.
     Ends(Early, u32, Port),
     /// A model is asked what it means, once the wait is open.
@@ -31,19 +31,19 @@ pub(crate) enum Found {
 }
 
 /// The oldest event that came early, is still kept and ends this wait; else the newest that a model can be asked about.
-pub(crate) fn earliest(turn: &Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<Found, Stop> {
+pub(crate) fn earliest(turn: &Turn<'_, '_>, run: RunId, wait: &Wait) -> Result<EarlyMatch, Stop> {
     let session = turn.session()?;
     let usable = usable(turn, run)?;
     let kept = || (0u32..).zip(&session.early).filter(|(_, early)| usable(early));
     for (position, early) in kept() {
         let none = Map::new();
         if let Some(port) = port_of(wait, &early.key, early.data.0.as_object().unwrap_or(&none)) {
-            return Ok(Found::Ends(early.clone(), position, port));
+            return Ok(EarlyMatch::Ends(early.clone(), position, port));
         }
     }
     let asks = wait.sort.as_ref().is_some_and(|sort| !sort.hinted);
     let newest = kept().filter(|(_, early)| asks && early.model).last();
-    Ok(newest.map_or(Found::None, |(position, early)| Found::Asks(early.clone(), position)))
+    Ok(newest.map_or(EarlyMatch::None, |(position, early)| EarlyMatch::Asks(early.clone(), position)))
 }
 
 /// Returns which events that came early a run may use: those that are still kept and that its definition takes from where
@@ -95,7 +95,7 @@ pub(crate) fn take_early(turn: &mut Turn<'_, '_>, run: RunId, node: &Node) -> Re
     let (keys, positions): (Vec<String>, Vec<u32>) = found.unzip();
     drop(session);
     if !keys.is_empty() {
-        turn.emit(RunEvent::EarlyTaken { run, keys, positions })?;
+        turn.emit(RunEvent::EarlyUsed { run, keys, positions })?;
     }
     Ok(())
 }

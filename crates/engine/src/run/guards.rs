@@ -21,9 +21,10 @@ pub(crate) struct Looked {
 
 impl Looked {
     pub(crate) fn at(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, Stop> {
-        let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
+        let said = turn.rows.last_message_at(&Key::last_message(turn.tenant(), turn.session_id()?))?;
         let at = turn.run(run)?;
-        let confirms = |said: &switchward_state::session::Said| said.by_user && said.sequence > at.entered;
+        let confirms =
+            |said: &switchward_state::session::LastMessage| said.by_user && said.sequence > at.entered;
         Ok(Self {
             scope: Scope::of_run(turn, run)?,
             called: at.called.clone(),
@@ -34,42 +35,48 @@ impl Looked {
 
     /// What the guard of an exit evaluates to, with what was judged so far. All of it is looked at before anybody outside
     /// is asked; what cannot be judged is an error and never true.
-    pub(crate) fn verdict(&self, exit: ExitIx, guard: &Guard, judged: &[Judged]) -> Verdict {
+    pub(crate) fn verdict(&self, exit: ExitIx, guard: &Guard, judged: &[Judged]) -> GuardResult {
         let mut judges = 0;
         self.look(guard, &mut |rubric, model| {
             let nth = judges;
             judges += 1;
             match judged.iter().find(|known| (known.exit, known.nth) == (exit, nth)) {
-                Some(known) => Verdict::of(known.holds),
-                None => Verdict::Pending(Asked { nth, rubric: rubric.to_owned(), model: model.to_owned() }),
+                Some(known) => GuardResult::of(known.holds),
+                None => GuardResult::Pending(NeededJudgement {
+                    nth,
+                    rubric: rubric.to_owned(),
+                    model: model.to_owned(),
+                }),
             }
         })
     }
 
-    fn look(&self, guard: &Guard, judge: &mut dyn FnMut(&str, &str) -> Verdict) -> Verdict {
+    fn look(&self, guard: &Guard, judge: &mut dyn FnMut(&str, &str) -> GuardResult) -> GuardResult {
         match guard {
-            Guard::Always => Verdict::Pass,
+            Guard::Always => GuardResult::Pass,
             Guard::All(all) => {
-                let each: Vec<Verdict> = all.iter().map(|guard| self.look(guard, judge)).collect();
-                joined(each, &Verdict::Fail, Verdict::Pass)
+                let each: Vec<GuardResult> = all.iter().map(|guard| self.look(guard, judge)).collect();
+                joined(each, &GuardResult::Fail, GuardResult::Pass)
             }
             Guard::Any(any) => {
-                let each: Vec<Verdict> = any.iter().map(|guard| self.look(guard, judge)).collect();
-                joined(each, &Verdict::Pass, Verdict::Fail)
+                let each: Vec<GuardResult> = any.iter().map(|guard| self.look(guard, judge)).collect();
+                joined(each, &GuardResult::Pass, GuardResult::Fail)
             }
-            Guard::Present(path) => Verdict::of(self.scope.get(path).is_some_and(|value| !value.is_null())),
+            Guard::Present(path) => {
+                GuardResult::of(self.scope.get(path).is_some_and(|value| !value.is_null()))
+            }
             Guard::Compare { left, op, right } => {
                 let right = serde_json::from_str::<Value>(right).map_err(|error| error.to_string());
                 let holds = right.and_then(|right| {
                     compare(self.scope.get(left), *op, &right).map_err(|error| error.to_string())
                 });
-                holds.map_or_else(|error| Verdict::Error(Fault::guard(error)), Verdict::of)
+                holds.map_or_else(|error| GuardResult::Error(Fault::guard(error)), GuardResult::of)
             }
-            Guard::Called { tool, success } => {
-                Verdict::of(self.called.iter().any(|(name, worked)| name == tool && (*worked || !success)))
-            }
-            Guard::Said(phrases) => Verdict::of(confirmed(&self.said, phrases)),
-            Guard::Seen(key) => Verdict::of(self.seen.contains(key)),
+            Guard::Called { tool, success } => GuardResult::of(
+                self.called.iter().any(|(name, worked)| name == tool && (*worked || !success)),
+            ),
+            Guard::Confirmed(phrases) => GuardResult::of(confirmed(&self.said, phrases)),
+            Guard::Seen(key) => GuardResult::of(self.seen.contains(key)),
             Guard::Judge { rubric, model } => judge(rubric, model),
         }
     }
@@ -77,16 +84,16 @@ impl Looked {
 
 /// What a guard evaluates to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum GuardResult {
     Pass,
     Fail,
     /// A judge must be asked first.
-    Pending(Asked),
+    Pending(NeededJudgement),
     /// It cannot be said.
     Error(Fault),
 }
 
-impl Verdict {
+impl GuardResult {
     fn of(holds: bool) -> Self {
         if holds { Self::Pass } else { Self::Fail }
     }
@@ -94,7 +101,7 @@ impl Verdict {
 
 /// A judgement that is needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct NeededJudgement {
     /// Which of its exit's judgements, from 0.
     pub(crate) nth: u16,
     pub(crate) rubric: String,
@@ -102,11 +109,11 @@ pub(crate) struct Asked {
 }
 
 /// One verdict of several: one of them decides, whatever the others are; an error beats what is open.
-fn joined(each: Vec<Verdict>, decides: &Verdict, otherwise: Verdict) -> Verdict {
+fn joined(each: Vec<GuardResult>, decides: &GuardResult, otherwise: GuardResult) -> GuardResult {
     if each.contains(decides) {
         return decides.clone();
     }
-    let error = each.iter().position(|verdict| matches!(verdict, Verdict::Error(_)));
-    let open = error.or_else(|| each.iter().position(|verdict| matches!(verdict, Verdict::Pending(_))));
+    let error = each.iter().position(|verdict| matches!(verdict, GuardResult::Error(_)));
+    let open = error.or_else(|| each.iter().position(|verdict| matches!(verdict, GuardResult::Pending(_))));
     open.and_then(|at| each.into_iter().nth(at)).unwrap_or(otherwise)
 }

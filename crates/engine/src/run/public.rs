@@ -65,7 +65,7 @@ pub(crate) fn public(event: &RunEvent, machines: &Machines) -> Option<PublicEven
         | RunEvent::ChoicePending { .. }
         | RunEvent::ChoiceOver { .. }
         | RunEvent::Rested { .. }
-        | RunEvent::EarlyTaken { .. }
+        | RunEvent::EarlyUsed { .. }
         | RunEvent::Looped { .. }
         | RunEvent::CalleesPinned { .. }
         | RunEvent::ChildrenPlanned { .. }

@@ -9,7 +9,7 @@ use switchward_state::session::{EventSource, SessionEvent};
 use switchward_state::work::WorkEvent;
 use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
 
-use crate::approval::classify::Said;
+use crate::approval::classify::ClassifyInput;
 use crate::approval::record_reply::outcome::waiting;
 use crate::approval::{classify, frozen};
 use crate::next::Next;
@@ -194,7 +194,7 @@ fn ended_wait(turn: &mut Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Resul
         return Ok(Some(port));
     }
     if let Some(sort) = wait.sort.filter(|sort| event.model && !sort.hinted) {
-        let said = Said::Event { key: &event.key, data: &event.data };
+        let said = ClassifyInput::Event { key: &event.key, data: &event.data };
         classify::ask(turn, run, item, said, &sort.ports)?;
     }
     Ok(None)

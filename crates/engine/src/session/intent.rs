@@ -29,7 +29,7 @@ const PENDING: &str = "pending";
 /// workflows was meant. Nothing may be called in it.
 pub(crate) fn machine() -> Machine {
     let accept = Some(Accept::Workflows);
-    let ask = Work { reads: Some(Reads::Said), accept, ..Work::plain(WorkKind::Intent) };
+    let ask = Work { reads: Some(Reads::UserMessage), accept, ..Work::plain(WorkKind::Intent) };
     let node = Node {
         turns: true,
         attempts: Attempts { max: INTENT_ATTEMPTS_MAX, backoff_ms: 0 },
@@ -125,7 +125,7 @@ fn meant(session: &Session, result: &Value) -> Result<Vec<String>, Fault> {
 
 /// Whether the user's last message is another one than the one that is asked about.
 pub(crate) fn said_since(turn: &Turn<'_, '_>) -> Result<bool, Stop> {
-    let said = turn.rows.said_at(&Key::said(turn.tenant(), turn.session_id()?))?;
+    let said = turn.rows.last_message_at(&Key::last_message(turn.tenant(), turn.session_id()?))?;
     for item in turn.open_in(RUN, ItemKind::Work)? {
         if let Some(work) = turn.rows.work_at(&turn.item_key(item)?)? {
             let asked = work.body.owed.input.0.get("text").and_then(Value::as_str);

@@ -14,14 +14,14 @@ use switchward_state::work::{
 };
 use switchward_state::{ItemHead, Reason, Rejection, Reply, ViewError};
 
-use crate::acts::{Taken, accepted, result_schema};
+use crate::acts::{AcceptedResult, accepted, result_schema};
 use crate::approval::{classify, frozen, resolve};
 use crate::fault::Fault;
 use crate::policy::report;
 use crate::turn::{Stop, Turn, check_size, check_text};
 
 /// Work that is open, with its item's body.
-struct Found {
+struct OpenWork {
     item: OpenId,
     run: RunId,
     kind: WorkKind,
@@ -100,7 +100,7 @@ pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
                 return kept(turn, &found, complete, gate, taken);
             }
             match taken {
-                Ok(taken) => Ended::Taken(taken.written, taken.due),
+                Ok(taken) => Ended::Accepted(taken.written, taken.due),
                 Err(fault) => Ended::Fault(fault),
             }
         }
@@ -117,7 +117,7 @@ pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
             let message = "/port must be one of the ports";
             Some(message.to_owned())
         }
-        Ended::Fault(_) | Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
+        Ended::Fault(_) | Ended::Accepted(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
     report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
     end(turn, &found, ended, false)?;
@@ -128,13 +128,13 @@ pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
 /// the work and no more, and the answer may make that void: it waits with its worker.
 fn kept(
     turn: &mut Turn<'_, '_>,
-    found: &Found,
+    found: &OpenWork,
     complete: &CompleteWork,
     gate: OpenId,
-    taken: Result<Taken, Fault>,
+    taken: Result<AcceptedResult, Fault>,
 ) -> Result<Reply, Stop> {
     let (item, run) = (found.item, found.run);
-    let Ok(Taken { brought, due: Deferral::Ended(port), .. }) = taken else {
+    let Ok(AcceptedResult { brought, due: Deferral::Ended(port), .. }) = taken else {
         return Err(asked_first().into());
     };
     if brought.is_empty() {
@@ -173,7 +173,7 @@ pub(crate) fn lapse(turn: &mut Turn<'_, '_>, item: OpenId, owed: &Owed, run: Run
 /// What the end of work leads to.
 enum Ended {
     /// This is written, and that follows.
-    Taken(Vec<(String, Value)>, Deferral),
+    Accepted(Vec<(String, Value)>, Deferral),
     /// A guard is judged.
     Judged(Judged),
     /// A reply means this port, or nothing that may be.
@@ -182,7 +182,7 @@ enum Ended {
     Fault(Fault),
 }
 
-fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended, unknown: bool) -> Result<(), Stop> {
+fn end(turn: &mut Turn<'_, '_>, found: &OpenWork, ended: Ended, unknown: bool) -> Result<(), Stop> {
     turn.follows(found.trace.as_ref());
     let (item, run) = (found.item, found.run);
     let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
@@ -192,11 +192,11 @@ fn end(turn: &mut Turn<'_, '_>, found: &Found, ended: Ended, unknown: bool) -> R
             let message = "the reply counts as undecided";
             Some(message.to_owned())
         }
-        Ended::Taken(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
+        Ended::Accepted(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
     turn.emit(WorkEvent::Done { item, run, worker, wrong, unknown })?;
     let due = match ended {
-        Ended::Taken(written, due) => {
+        Ended::Accepted(written, due) => {
             for (key, value) in written {
                 turn.emit(RunEvent::Wrote { run, key, value: Json(value), by: Writer::Worker })?;
             }
@@ -224,7 +224,7 @@ fn unjudged(turn: &mut Turn<'_, '_>, run: RunId, about: About) -> Result<(), Sto
 }
 
 /// While a person is asked whether the state may be left, its work waits: the answer may make it void.
-fn not_frozen(turn: &Turn<'_, '_>, found: &Found) -> Result<(), Stop> {
+fn not_frozen(turn: &Turn<'_, '_>, found: &OpenWork) -> Result<(), Stop> {
     if found.owed.about == About::Act && turn.run(found.run)?.held.is_some() {
         return Err(asked_first().into());
     }
@@ -252,15 +252,15 @@ fn lost() -> Rejection {
 }
 
 /// The open work of this number.
-fn find(turn: &Turn<'_, '_>, item: OpenId) -> Result<Found, Stop> {
+fn find(turn: &Turn<'_, '_>, item: OpenId) -> Result<OpenWork, Stop> {
     turn.session()?;
     let Some(open) = turn.rows.work_at(&turn.item_key(item)?)? else { return Err(lost().into()) };
     let (ItemHead { run, trace, .. }, WorkItem { kind, owed }) = (open.head.clone(), open.body.clone());
-    Ok(Found { item, run, kind, owed, trace })
+    Ok(OpenWork { item, run, kind, owed, trace })
 }
 
 /// The same, if its last lease has this number.
-fn held(turn: &Turn<'_, '_>, item: OpenId, fence: u64) -> Result<Found, Stop> {
+fn held(turn: &Turn<'_, '_>, item: OpenId, fence: u64) -> Result<OpenWork, Stop> {
     let session = turn.session()?;
     turn.expect_sequence(&session)?;
     let found = find(turn, item)?;
@@ -270,7 +270,7 @@ fn held(turn: &Turn<'_, '_>, item: OpenId, fence: u64) -> Result<Found, Stop> {
     Ok(found)
 }
 
-fn accept_of(turn: &Turn<'_, '_>, found: &Found) -> Result<Option<Accept>, Stop> {
+fn accept_of(turn: &Turn<'_, '_>, found: &OpenWork) -> Result<Option<Accept>, Stop> {
     let at = turn.run(found.run)?;
     let machine = turn.machine(&at)?;
     Ok(accept_at(&machine, &at)

@@ -61,7 +61,7 @@ const ABSENT: &[Absent] = &[
             "Run.Deferred.Ended",
             "Run.Deferred.Fault",
             "Run.Deferred.Judged",
-            "Run.EarlyTaken",
+            "Run.EarlyUsed",
             "Run.EventRecorded",
             "Run.Faulted",
             "Run.Judged",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchward_engine::decide;
-use switchward_expr::{Verdict, decision_line};
+use switchward_expr::{ReplyDecision, decision_line};
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId, Time};
 use switchward_messages::session_warning;
@@ -603,7 +603,9 @@ fn random_votes_are_counted_as_a_simple_model_counts_them() {
 /// Mails ask for the words by which gates are decided: a reply with such a word and a courtesy decides.
 #[test]
 fn the_words_that_mails_ask_for_decide() {
-    for (decision, verdict) in [(Decision::Approve, Verdict::Approve), (Decision::Refuse, Verdict::Reject)] {
+    for (decision, verdict) in
+        [(Decision::Approve, ReplyDecision::Approve), (Decision::Refuse, ReplyDecision::Reject)]
+    {
         let line = format!("{}, thanks!", decision.word().to_uppercase());
         assert_eq!(decision_line::<&str>(&line, &[], &[], &[]), verdict, "{line}");
     }

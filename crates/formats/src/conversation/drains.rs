@@ -121,7 +121,7 @@ fn asks(guard: &Guard) -> bool {
         | Guard::Present(_)
         | Guard::Compare { .. }
         | Guard::Called { .. }
-        | Guard::Said(_)
+        | Guard::Confirmed(_)
         | Guard::Seen(_) => false,
     }
 }

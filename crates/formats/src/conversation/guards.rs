@@ -143,7 +143,7 @@ impl<'a> One<'_, 'a, '_> {
             }
             ("user_confirmed", config) => {
                 let patterns = config.and_then(|config| config.optional("patterns"));
-                Some(Guard::Said(patterns.map(|node| self.phrases(node)).unwrap_or_default()))
+                Some(Guard::Confirmed(patterns.map(|node| self.phrases(node)).unwrap_or_default()))
             }
             (_, None) => {
                 let null = fields.required("config", self.cx.report)?;

@@ -57,7 +57,7 @@ pub(super) fn parse<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, 
 
 /// The source to parse; `None` if it is unknown.
 fn source<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Option<Reads> {
-    let Some(node) = fields.optional("source") else { return Some(Reads::Said) };
+    let Some(node) = fields.optional("source") else { return Some(Reads::UserMessage) };
     let text = shape::text(node, "`source`", LINE_BYTES_MAX, cx.report)?;
     if let Some(path) = expr::rooted(text) {
         texts::path(node, path, text.len() - path.len(), cx);
@@ -69,7 +69,7 @@ fn source<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Option<Reads> {
         return None;
     }
     let word = shape::word(node, "`source`", &[LAST_MESSAGE, "gathered_data.key"], cx.report)?;
-    (word == LAST_MESSAGE).then_some(Reads::Said)
+    (word == LAST_MESSAGE).then_some(Reads::UserMessage)
 }
 
 fn input(instructions: &str, model: &str, wanted: &[Wanted]) -> String {

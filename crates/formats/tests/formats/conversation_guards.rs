@@ -35,9 +35,9 @@ fn each_guard_is_what_its_type_says() {
         compare("amount", CmpOp::Gt, "10.5"),
         compare("amount", CmpOp::Lt, "-1"),
         compare("text", CmpOp::In, "[\"a\",2]"),
-        Guard::Said(Vec::new()),
-        Guard::Said(vec!["go ahead".into()]),
-        Guard::Any(vec![Guard::Said(Vec::new()), Guard::All(vec![present()])]),
+        Guard::Confirmed(Vec::new()),
+        Guard::Confirmed(vec!["go ahead".into()]),
+        Guard::Any(vec![Guard::Confirmed(Vec::new()), Guard::All(vec![present()])]),
     ];
     let exits = &machine.nodes[0].exits;
     assert_eq!(exits.iter().map(|exit| exit.guard.clone()).collect::<Vec<_>>(), expected);
@@ -47,9 +47,9 @@ fn each_guard_is_what_its_type_says() {
 #[test]
 fn one_guard_is_itself_several_are_all_and_none_is_always() {
     let one = exit(", guards: [{type: user_confirmed}]");
-    assert_eq!((one.guard, one.label.as_str()), (Guard::Said(Vec::new()), "user_confirmed"));
+    assert_eq!((one.guard, one.label.as_str()), (Guard::Confirmed(Vec::new()), "user_confirmed"));
     let two = exit(", guards: [{type: always}, {type: user_confirmed}]");
-    assert_eq!(two.guard, Guard::All(vec![Guard::Always, Guard::Said(Vec::new())]));
+    assert_eq!(two.guard, Guard::All(vec![Guard::Always, Guard::Confirmed(Vec::new())]));
     assert_eq!((two.label.as_str(), two.on), ("always and user_confirmed", Trigger::Auto { event: true }));
     for none in ["", ", guards: []", ", guards: null"] {
         let exit = exit(none);

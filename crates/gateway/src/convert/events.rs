@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use switchward_api::v1;
 use switchward_engine::{Machines, public_events};
 use switchward_state::catalogue::DefaultSetIn;
-use switchward_state::policy::{CallEffect, LayerVerdict, PolicyEvent};
+use switchward_state::policy::{CallEffect, LayerDecision, PolicyEvent};
 use switchward_state::{Event, History};
 use switchward_state::{PublicEvent, PublicValue};
 
@@ -133,8 +133,8 @@ pub(crate) fn rule(rule: &switchward_state::policy::MatchedRule) -> v1::MatchedR
 }
 
 /// What each layer says.
-pub(crate) fn layers(layers: &[LayerVerdict]) -> Vec<v1::LayerVerdict> {
-    let one = |said: &LayerVerdict| v1::LayerVerdict {
+pub(crate) fn layers(layers: &[LayerDecision]) -> Vec<v1::LayerDecision> {
+    let one = |said: &LayerDecision| v1::LayerDecision {
         decision: effect(said.effect).into(),
         rule: Some(rule(&said.rule)),
     };

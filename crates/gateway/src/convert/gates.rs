@@ -56,7 +56,7 @@ pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateVi
 }
 
 /// What a person has said beside a decision.
-pub(crate) struct Said {
+pub(crate) struct DecisionDetails {
     pub(crate) comment: String,
     pub(crate) answer: Option<prost_types::Value>,
 }
@@ -67,7 +67,7 @@ pub(crate) fn summary(
     session: SessionId,
     id: OpenId,
     of: GateSummary,
-    said: Said,
+    said: DecisionDetails,
 ) -> v1::Gate {
     let decides = may_decide(caller, &of);
     let (status, resolution) = ended(of.ending.as_ref(), said);
@@ -104,7 +104,7 @@ pub(crate) fn summary(
 }
 
 /// Returns the status of a gate after a command, and what was decided.
-fn ended(ending: Option<&GateEnding>, said: Said) -> (v1::GateStatus, Option<v1::GateResolution>) {
+fn ended(ending: Option<&GateEnding>, said: DecisionDetails) -> (v1::GateStatus, Option<v1::GateResolution>) {
     let Some(GateEnding { at, how }) = ending else { return (v1::GateStatus::Open, None) };
     match how {
         GateEnd::Voided => (v1::GateStatus::Void, None),

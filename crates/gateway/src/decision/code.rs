@@ -8,11 +8,11 @@ use switchward_state::catalogue::LinkAuth;
 use switchward_state::{Body, Reply};
 
 use super::browser::Known;
-use super::find::Asked;
-use super::{Visitor, after, browser, forms::Said, page, respond};
+use super::find::ApproverLink;
+use super::{Visitor, after, browser, forms::DecisionForm, page, respond};
 
 /// Mails a code.
-pub(super) async fn send(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> Response {
+pub(super) async fn send(visitor: &Visitor<'_>, asked: &ApproverLink, said: &DecisionForm) -> Response {
     if !asked.takes_codes() {
         return respond(
             StatusCode::BAD_REQUEST,
@@ -27,7 +27,7 @@ pub(super) async fn send(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> R
 }
 
 /// Checks the code that was entered, and remembers the browser.
-pub(super) async fn enter(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> Response {
+pub(super) async fn enter(visitor: &Visitor<'_>, asked: &ApproverLink, said: &DecisionForm) -> Response {
     if !asked.takes_codes() {
         return respond(
             StatusCode::BAD_REQUEST,
@@ -48,7 +48,7 @@ pub(super) async fn enter(visitor: &Visitor<'_>, asked: &Asked, said: &Said) -> 
 }
 
 /// Redirects back to the page and sets the cookie by which the browser is known from now on.
-pub(super) fn remembered(visitor: &Visitor<'_>, asked: &Asked, by: LinkAuth) -> Response {
+pub(super) fn remembered(visitor: &Visitor<'_>, asked: &ApproverLink, by: LinkAuth) -> Response {
     let visit = &asked.visit;
     let known = Known { person: asked.caller.actor.subject.clone(), by, at: visit.now };
     let mut response = visitor.back();

@@ -18,15 +18,15 @@ use crate::query::{FindLinkedGate, GetTenantNumbered, LinkedGate, Reader};
 use crate::refusals::{refusal, unreadable};
 
 /// What a token leads to.
-pub(super) enum Found {
+pub(super) enum TokenTarget {
     /// A gate that asks, or asked, the person that the token was made for.
-    Asked(Box<Asked>),
+    Gate(Box<ApproverLink>),
     /// No gate.
     Nothing,
 }
 
 /// A gate, and the person whose link it is.
-pub(super) struct Asked {
+pub(super) struct ApproverLink {
     pub(super) token: MailToken,
     pub(super) caller: Caller,
     pub(super) gate: GateView,
@@ -43,7 +43,7 @@ pub(super) struct Asked {
     pub(super) visit: Visit,
 }
 
-impl Asked {
+impl ApproverLink {
     /// Returns true if a code recognises the person: their page requires one, and does not know them yet.
     pub(super) fn takes_codes(&self) -> bool {
         self.visit.wanted == LinkAuth::Code && self.visit.by.is_none()
@@ -77,24 +77,24 @@ pub(super) struct Visit {
 }
 
 /// Reads what a token is about. The result is the same for a token that was never made and for one whose gate is gone.
-pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Result<Found, Refusal> {
+pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Result<TokenTarget, Refusal> {
     let shard = api.cluster.shard_of(token.session.bucket());
     let (rows, now) = (Reader::linearizable(shard).await.map_err(refusal)?, shard.now());
     let linked = rows.answer(&FindLinkedGate { token: token.clone() }).map_err(unreadable)?;
     let Some(LinkedGate { tenancy, session, gate, comments: said }) = linked else {
-        return Ok(Found::Nothing);
+        return Ok(TokenTarget::Nothing);
     };
     let keys = tenancy.mail_keys(&api.cluster.ring(), token.tenant);
-    let Some(asked) = &gate.open().body.asked else { return Ok(Found::Nothing) };
+    let Some(asked) = &gate.open().body.asked else { return Ok(TokenTarget::Nothing) };
     let made = |person: &&String| keys.iter().any(|key| key.made(&token, Way::Page, person));
-    let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(Found::Nothing) };
+    let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(TokenTarget::Nothing) };
     let old = asked.request_of(&person) != Some(token.request);
     let theirs = |vote: &&Vote| vote.shown == asked.digest() && vote.is_of(&person, &tenancy.directory);
     let vote = asked.voting.iter().flat_map(|voting| &voting.votes).find(theirs).cloned();
     let gated = &gate.open().body;
     let own = gated.kind.needs_another() && tenancy.directory.one_person(&person, &gated.requester);
-    let Some(tenant) = tenant_of(api, token.tenant)? else { return Ok(Found::Nothing) };
-    let Some(key) = keys.first().cloned() else { return Ok(Found::Nothing) };
+    let Some(tenant) = tenant_of(api, token.tenant)? else { return Ok(TokenTarget::Nothing) };
+    let Some(key) = keys.first().cloned() else { return Ok(TokenTarget::Nothing) };
     let wanted = tenant.settings.link_auth.unwrap_or(api.pages.link_auth);
     let keep_ms = tenant.settings.browser_known_ms.unwrap_or(BROWSER_KNOWN_MS);
     let browser = browser::known(headers, token.tenant, &keys, now, keep_ms);
@@ -120,7 +120,17 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
         actor: Actor { subject: person, role: Role::Approver },
         key_id: String::new(),
     };
-    Ok(Found::Asked(Box::new(Asked { token, caller, gate, session, said, old, own, vote, visit })))
+    Ok(TokenTarget::Gate(Box::new(ApproverLink {
+        token,
+        caller,
+        gate,
+        session,
+        said,
+        old,
+        own,
+        vote,
+        visit,
+    })))
 }
 
 /// The tenant of this number.

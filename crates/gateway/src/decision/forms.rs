@@ -11,13 +11,13 @@ use switchward_state::catalogue::LinkAuth;
 use switchward_state::limits::ADDRESS_BYTES_MAX;
 use switchward_state::{Body, RequestId};
 
-use super::find::Asked;
+use super::find::ApproverLink;
 use super::{Visitor, page, respond};
 use crate::limits::FORM_ID_CHARS;
 
 /// The fields of a form.
 #[derive(Debug, Deserialize)]
-pub(super) struct Said {
+pub(super) struct DecisionForm {
     /// `approve`, `reject`, `discuss`, `answer` or `assign`; empty if nothing was chosen.
     #[serde(default)]
     pub(super) decision: String,
@@ -37,7 +37,7 @@ pub(super) struct Said {
     to: String,
 }
 
-impl Said {
+impl DecisionForm {
     /// The digest of all fields of the form.
     fn digest(&self) -> Digest {
         let texts = [&self.decision, &self.comment, &self.shown, &self.code, &self.to].map(String::as_bytes);
@@ -45,7 +45,7 @@ impl Said {
     }
 
     /// The request id of this form. It includes the token, so that one person's form id means nothing on another's page.
-    pub(super) fn request(&self, asked: &Asked) -> RequestId {
+    pub(super) fn request(&self, asked: &ApproverLink) -> RequestId {
         RequestId { id: format!("page:{}:{}", asked.token, self.form), body: self.digest() }
     }
 
@@ -55,7 +55,7 @@ impl Said {
     }
 
     /// Returns the command that a form asks for, or what is wrong with the form.
-    pub(super) fn body(&self, asked: &Asked, by: LinkAuth) -> Result<Body, FormProblem> {
+    pub(super) fn body(&self, asked: &ApproverLink, by: LinkAuth) -> Result<Body, FormProblem> {
         let gate = asked.token.about;
         let shown = match self.shown.as_str() {
             "" if asked.gate.open().body.shown().is_some() => return Err(FormProblem::Changed),
@@ -112,7 +112,7 @@ impl Said {
 }
 
 /// The form by which the person decides. No decision is preselected.
-pub(super) fn decision(asked: &Asked, open: &OpenGate, spec: &GateSpec) -> Markup {
+pub(super) fn decision(asked: &ApproverLink, open: &OpenGate, spec: &GateSpec) -> Markup {
     let shown = open.body.shown().map(|digest| digest.to_string()).unwrap_or_default();
     let answers = spec.resolve(Decision::Answer).is_some();
     let offered =
@@ -155,7 +155,7 @@ pub(super) fn decision(asked: &Asked, open: &OpenGate, spec: &GateSpec) -> Marku
 }
 
 /// The form by which the person hands the request to somebody else.
-fn assign(asked: &Asked, shown: &str) -> Markup {
+fn assign(asked: &ApproverLink, shown: &str) -> Markup {
     html! {
         form method="post" action={ "/a/" (asked.token) } {
             input type="hidden" name="shown" value=(shown);

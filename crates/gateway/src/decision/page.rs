@@ -10,7 +10,7 @@ use switchward_messages::{
 use switchward_state::approval::OpenGate;
 use switchward_state::catalogue::LinkAuth;
 
-use super::find::Asked;
+use super::find::ApproverLink;
 use super::forms::{self, form_id};
 use crate::hide::without;
 
@@ -50,18 +50,18 @@ pub(super) fn short(title: &str, why: Option<&str>) -> Markup {
 }
 
 /// The request and its outcome; `problem` says why a form was not accepted.
-pub(super) fn asked(asked: &Asked, problem: Option<&str>) -> Markup {
+pub(super) fn asked(asked: &ApproverLink, problem: Option<&str>) -> Markup {
     let alert =
         problem.map(|problem| html! { strong { (page_text(PageLabel::NothingRecorded)) " " } (problem) });
     request_page(asked, alert.as_ref())
 }
 
 /// The same after a form of which the server does not know whether it was recorded.
-pub(super) fn uncertain(asked: &Asked) -> Markup {
+pub(super) fn uncertain(asked: &ApproverLink) -> Markup {
     request_page(asked, Some(&html! { (page_problem(&PageProblem::Uncertain)) }))
 }
 
-fn request_page(asked: &Asked, alert: Option<&Markup>) -> Markup {
+fn request_page(asked: &ApproverLink, alert: Option<&Markup>) -> Markup {
     let open = asked.gate.open();
     let subject = subject(open);
     let body = html! {
@@ -91,7 +91,7 @@ fn subject(open: &OpenGate) -> String {
 }
 
 /// Whether it is still open, as text and a symbol, not by colour alone.
-fn state(asked: &Asked) -> Markup {
+fn state(asked: &ApproverLink) -> Markup {
     let person = asked.caller.actor.subject.as_str();
     let state = match &asked.gate {
         GateView::Open(..) if asked.old => PageState::Newer,
@@ -150,7 +150,7 @@ fn authored(text: &str) -> String {
 }
 
 /// What the engine knows.
-fn facts(asked: &Asked) -> Markup {
+fn facts(asked: &ApproverLink) -> Markup {
     let unreached = match &asked.gate {
         GateView::Open(..) => Some(asked.gate.unreached()),
         GateView::Closed(..) => None,
@@ -175,7 +175,7 @@ fn facts(asked: &Asked) -> Markup {
 }
 
 /// The comments so far.
-fn said(asked: &Asked) -> Markup {
+fn said(asked: &ApproverLink) -> Markup {
     html! {
         @if !asked.said.is_empty() {
             section {
@@ -190,7 +190,7 @@ fn said(asked: &Asked) -> Markup {
 }
 
 /// How the person is recognised, before anything can be decided.
-fn stranger(asked: &Asked) -> Markup {
+fn stranger(asked: &ApproverLink) -> Markup {
     match asked.visit.wanted {
         LinkAuth::Link => html! {},
         LinkAuth::Code => codes(asked),
@@ -199,7 +199,7 @@ fn stranger(asked: &Asked) -> Markup {
 }
 
 /// A link and no form: browsers do not follow the answer to a form to another site.
-fn sign_in(asked: &Asked) -> Markup {
+fn sign_in(asked: &ApproverLink) -> Markup {
     html! {
         @if asked.visit.signs_in {
             div.step {
@@ -213,7 +213,7 @@ fn sign_in(asked: &Asked) -> Markup {
     }
 }
 
-fn codes(asked: &Asked) -> Markup {
+fn codes(asked: &ApproverLink) -> Markup {
     let person = &asked.caller.actor.subject;
     let action = format!("/a/{}", asked.token);
     let send = if asked.visit.coded { PageLabel::SendAnotherCode } else { PageLabel::SendCode };

@@ -18,7 +18,7 @@ use switchward_state::catalogue::LinkAuth;
 #[cfg(doc)]
 use switchward_state::limits::SIGN_IN_MS;
 
-use super::find::Asked;
+use super::find::ApproverLink;
 #[cfg(doc)]
 use super::provider::CALLBACK;
 use super::provider::NotSignedIn;
@@ -87,7 +87,7 @@ pub(super) async fn finish(
 }
 
 /// Completes a sign-in that was begun in this browser.
-async fn ended(visitor: &Visitor<'_>, asked: &Asked, begun: &Begun, back: &Back) -> Response {
+async fn ended(visitor: &Visitor<'_>, asked: &ApproverLink, begun: &Begun, back: &Back) -> Response {
     if let Err(response) = wanted(asked) {
         return *response;
     }
@@ -108,7 +108,7 @@ async fn ended(visitor: &Visitor<'_>, asked: &Asked, begun: &Begun, back: &Back)
 }
 
 /// Checks that a sign-in is needed on this page, in this browser.
-fn wanted(asked: &Asked) -> Result<(), Box<Response>> {
+fn wanted(asked: &ApproverLink) -> Result<(), Box<Response>> {
     if asked.takes_sign_in() {
         return Ok(());
     }
@@ -126,12 +126,12 @@ fn unknown() -> Response {
 }
 
 /// The server has no provider, but the tenant requires one.
-fn not_here(asked: &Asked) -> Response {
+fn not_here(asked: &ApproverLink) -> Response {
     failed(asked, NotSignedIn::Refused("sign_in_not_configured"))
 }
 
 /// The page again, with why nobody was signed in.
-fn failed(asked: &Asked, no: NotSignedIn) -> Response {
+fn failed(asked: &ApproverLink, no: NotSignedIn) -> Response {
     let (status, code, why) = match no {
         NotSignedIn::Unavailable => {
             (StatusCode::SERVICE_UNAVAILABLE, "sign_in_unavailable", PageProblem::SignInUnavailable)
@@ -146,7 +146,7 @@ fn failed(asked: &Asked, no: NotSignedIn) -> Response {
 }
 
 /// What people see of a refusal; the code says the rest to the operator.
-fn refusal<'a>(code: &str, asked: &'a Asked) -> PageProblem<'a> {
+fn refusal<'a>(code: &str, asked: &'a ApproverLink) -> PageProblem<'a> {
     let person = &asked.caller.actor.subject;
     match code {
         "address_other" => PageProblem::SignedInAsOther { person },

@@ -5,7 +5,7 @@ use switchward_machine::{Digest, TenantId};
 use switchward_mail::incoming::{Envelope, head};
 use switchward_state::approval::MailToken;
 
-use super::{Kept, MailIngress, Outcome};
+use super::{MailIngress, Outcome, QuarantinedMail};
 use crate::limits::MAIL_KEPT_BYTES_MAX;
 use crate::query::HasTenant;
 
@@ -28,7 +28,7 @@ impl MailIngress {
             .or_else(|| tokens.iter().map(|token| token.tenant).find(|one| self.is_tenant(*one)));
         let session = tokens.iter().find(|token| Some(token.tenant) == tenant).map(|token| token.session);
         let owner = tenant.map_or(0, |tenant| tenant.0).to_be_bytes();
-        let mail = Kept {
+        let mail = QuarantinedMail {
             id: id_of(&[&owner, raw]),
             at: self.api.cluster.now(),
             tenant,
@@ -60,7 +60,7 @@ impl MailIngress {
     pub(super) fn keep_unread(&self, why: &'static str) {
         let Some(quarantine) = self.api.quarantine.get().map(Arc::clone) else { return };
         let at = self.api.cluster.now();
-        let mail = Kept {
+        let mail = QuarantinedMail {
             id: id_of(&[why.as_bytes(), &at.0.to_be_bytes()]),
             at,
             tenant: None,

@@ -22,10 +22,10 @@ pub struct Seen {
 
 /// The last messages, and counts of all.
 #[derive(Default)]
-pub(super) struct Ledger(Mutex<Kept>);
+pub(super) struct Ledger(Mutex<LedgerState>);
 
 #[derive(Default)]
-struct Kept {
+struct LedgerState {
     seen: VecDeque<Seen>,
     counts: BTreeMap<(&'static str, &'static str), u64>,
     /// Messages whose sender could not be looked up yet, and when each came first.

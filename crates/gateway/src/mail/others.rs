@@ -12,7 +12,7 @@ use switchward_machine::{TenantId, Time};
 use switchward_shard::{PeerConnection, PeerRequest, Transport};
 use switchward_state::all_known;
 
-use super::quarantine::{Elsewhere, Kept, QuarantineOfOthers, QuarantineStore, delete_until};
+use super::quarantine::{Elsewhere, QuarantineOfOthers, QuarantineStore, QuarantinedMail, delete_until};
 use crate::api::Api;
 use crate::limits::{QUARANTINE_ASK_MS, QUARANTINE_LIST_BYTES_MAX};
 
@@ -37,7 +37,7 @@ impl QuarantinesByTransport {
     }
 
     /// Asks all at one time, and returns what `read` finds in their answers. Another answer is none.
-    async fn ask<T>(&self, asked: &Asked, read: impl Fn(Answer) -> Option<T>) -> Elsewhere<Vec<T>> {
+    async fn ask<T>(&self, asked: &MailQuestion, read: impl Fn(Answer) -> Option<T>) -> Elsewhere<Vec<T>> {
         let body = encode(asked);
         let each = (self.others)().into_iter().map(|server| {
             let request = PeerRequest { kind: QUARANTINE_QUESTION, group: NO_GROUP, body: body.clone() };
@@ -67,21 +67,21 @@ impl QuarantinesByTransport {
 
 #[tonic::async_trait]
 impl QuarantineOfOthers for QuarantinesByTransport {
-    async fn list(&self, tenant: TenantId) -> Elsewhere<Vec<Kept>> {
+    async fn list(&self, tenant: TenantId) -> Elsewhere<Vec<QuarantinedMail>> {
         let Elsewhere { found, unreachable } =
-            self.ask(&Asked::List { tenant: tenant.0 }, Answer::mails).await;
+            self.ask(&MailQuestion::List { tenant: tenant.0 }, Answer::mails).await;
         let mails = found.into_iter().flatten();
-        Elsewhere { found: mails.filter_map(KeptForm::kept).collect(), unreachable }
+        Elsewhere { found: mails.filter_map(QuarantinedMailForm::kept).collect(), unreachable }
     }
 
     async fn content(&self, id: &str) -> Elsewhere<Option<Vec<u8>>> {
         let Elsewhere { found, unreachable } =
-            self.ask(&Asked::Content { id: id.to_owned() }, Answer::content).await;
+            self.ask(&MailQuestion::Content { id: id.to_owned() }, Answer::content).await;
         Elsewhere { found: found.into_iter().flatten().next(), unreachable }
     }
 
     async fn delete(&self, tenant: TenantId, id: &str, last: Time) -> Elsewhere<()> {
-        let asked = Asked::Delete { tenant: tenant.0, id: id.to_owned(), last_ms: last.0 };
+        let asked = MailQuestion::Delete { tenant: tenant.0, id: id.to_owned(), last_ms: last.0 };
         let Elsewhere { unreachable, .. } = self.ask(&asked, Answer::deleted).await;
         Elsewhere { found: (), unreachable }
     }
@@ -92,13 +92,13 @@ impl QuarantineOfOthers for QuarantinesByTransport {
 /// # Errors
 /// This server cannot read the question, keeps no mail, or cannot read or change what it keeps.
 pub async fn serve_quarantine(api: &Api, asked: &[u8]) -> io::Result<Bytes> {
-    let asked: Asked = decode(asked).map_err(io::Error::other)?;
+    let asked: MailQuestion = decode(asked).map_err(io::Error::other)?;
     let quarantine = api.quarantine.get().map(Arc::clone);
     let quarantine = quarantine.ok_or_else(|| io::Error::other("this server has no quarantine"))?;
     let deleted = Arc::clone(&api.deleted);
     let answered = tokio::task::spawn_blocking(move || {
         let answer = answer(&*quarantine, &asked)?;
-        if let (Asked::Delete { tenant, id, .. }, Answer::Deleted) = (&asked, &answer) {
+        if let (MailQuestion::Delete { tenant, id, .. }, Answer::Deleted) = (&asked, &answer) {
             deleted.note(TenantId(*tenant), id.clone());
         }
         Ok::<_, String>(encode(&answer))
@@ -106,34 +106,34 @@ pub async fn serve_quarantine(api: &Api, asked: &[u8]) -> io::Result<Bytes> {
     answered.await?.map_err(io::Error::other)
 }
 
-fn answer(quarantine: &dyn QuarantineStore, asked: &Asked) -> Result<Answer, String> {
+fn answer(quarantine: &dyn QuarantineStore, asked: &MailQuestion) -> Result<Answer, String> {
     Ok(match asked {
-        Asked::List { tenant } => {
+        MailQuestion::List { tenant } => {
             let mut mails = quarantine.list();
             mails.retain(|mail| mail.tenant.is_none_or(|of| of.0 == *tenant));
             mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));
             let mut left = QUARANTINE_LIST_BYTES_MAX;
-            let fits = |mail: &KeptForm| {
+            let fits = |mail: &QuarantinedMailForm| {
                 let bytes = mail.bytes_sent();
                 let fits = bytes <= left;
                 left = left.saturating_sub(bytes);
                 fits
             };
-            Answer::Mails { mails: mails.into_iter().map(KeptForm::of).take_while(fits).collect() }
+            Answer::Mails { mails: mails.into_iter().map(QuarantinedMailForm::of).take_while(fits).collect() }
         }
-        Asked::Content { id } => Answer::Content { content: quarantine.content(id)?.map(Into::into) },
-        Asked::Delete { id, last_ms, .. } => {
+        MailQuestion::Content { id } => Answer::Content { content: quarantine.content(id)?.map(Into::into) },
+        MailQuestion::Delete { id, last_ms, .. } => {
             let deleted = delete_until(quarantine, id, Time(*last_ms))?;
             // One that came once more stays.
             let gone = deleted || quarantine.list().iter().all(|mail| mail.id != *id);
-            if gone { Answer::Deleted } else { Answer::Kept }
+            if gone { Answer::Deleted } else { Answer::Newer }
         }
     })
 }
 
 /// What a server asks.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-enum Asked {
+enum MailQuestion {
     #[n(0)]
     List {
         #[n(0)]
@@ -161,7 +161,7 @@ enum Answer {
     #[n(0)]
     Mails {
         #[n(0)]
-        mails: Vec<KeptForm>,
+        mails: Vec<QuarantinedMailForm>,
     },
     #[n(1)]
     Content {
@@ -173,14 +173,14 @@ enum Answer {
     Deleted,
     /// A mail with this id came later than the one to delete.
     #[n(3)]
-    Kept,
+    Newer,
 }
 
 impl Answer {
-    fn mails(self) -> Option<Vec<KeptForm>> {
+    fn mails(self) -> Option<Vec<QuarantinedMailForm>> {
         match self {
             Self::Mails { mails } => Some(mails),
-            Self::Content { .. } | Self::Deleted | Self::Kept => None,
+            Self::Content { .. } | Self::Deleted | Self::Newer => None,
         }
     }
 
@@ -188,22 +188,22 @@ impl Answer {
     fn content(self) -> Option<Option<Vec<u8>>> {
         match self {
             Self::Content { content } => Some(content.map(Into::into)),
-            Self::Mails { .. } | Self::Deleted | Self::Kept => None,
+            Self::Mails { .. } | Self::Deleted | Self::Newer => None,
         }
     }
 
     /// Nothing, if it answers a deletion: a mail that came once more stays.
     fn deleted(self) -> Option<()> {
         match self {
-            Self::Deleted | Self::Kept => Some(()),
+            Self::Deleted | Self::Newer => Some(()),
             Self::Mails { .. } | Self::Content { .. } => None,
         }
     }
 }
 
-/// Sent form of [`Kept`].
+/// Sent form of [`QuarantinedMail`].
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-struct KeptForm {
+struct QuarantinedMailForm {
     #[n(0)]
     id: String,
     #[n(1)]
@@ -228,8 +228,8 @@ struct KeptForm {
     bytes: u64,
 }
 
-impl KeptForm {
-    fn of(mail: Kept) -> Self {
+impl QuarantinedMailForm {
+    fn of(mail: QuarantinedMail) -> Self {
         Self {
             id: mail.id,
             at_ms: mail.at.0,
@@ -246,8 +246,8 @@ impl KeptForm {
     }
 
     /// Returns the mail; `None` if it names a session by what is no id of one.
-    fn kept(self) -> Option<Kept> {
-        Some(Kept {
+    fn kept(self) -> Option<QuarantinedMail> {
+        Some(QuarantinedMail {
             id: self.id,
             at: Time(self.at_ms),
             tenant: self.tenant.map(TenantId),
@@ -295,17 +295,17 @@ mod tests {
 
     /// A quarantine in memory, and what it keeps of each mail.
     #[derive(Default)]
-    struct Memory(Mutex<Vec<Kept>>);
+    struct Memory(Mutex<Vec<QuarantinedMail>>);
 
     impl QuarantineStore for Memory {
-        fn keep(&self, mail: Kept, _content: &[u8]) -> Result<(), String> {
+        fn keep(&self, mail: QuarantinedMail, _content: &[u8]) -> Result<(), String> {
             let mut kept = self.0.lock();
             kept.retain(|one| one.id != mail.id);
             kept.push(mail);
             Ok(())
         }
 
-        fn list(&self) -> Vec<Kept> {
+        fn list(&self) -> Vec<QuarantinedMail> {
             self.0.lock().clone()
         }
 
@@ -313,7 +313,7 @@ mod tests {
             Ok(self.0.lock().iter().any(|mail| mail.id == id).then(|| id.as_bytes().to_vec()))
         }
 
-        fn delete(&self, mail: &Kept) -> Result<bool, String> {
+        fn delete(&self, mail: &QuarantinedMail) -> Result<bool, String> {
             let mut kept = self.0.lock();
             let before = kept.len();
             kept.retain(|one| one.id != mail.id || one.at != mail.at);
@@ -336,7 +336,7 @@ mod tests {
             assert_eq!(request.kind, QUARANTINE_QUESTION);
             let gone = || switchward_shard::PeerError::NotSent("it is gone".to_owned());
             let quarantine = self.0[usize::try_from(to).unwrap()].clone().ok_or_else(gone)?;
-            let asked = decode::<Asked>(&request.body).unwrap();
+            let asked = decode::<MailQuestion>(&request.body).unwrap();
             Ok(encode(&answer(&*quarantine, &asked).unwrap()))
         }
 
@@ -349,8 +349,8 @@ mod tests {
         }
     }
 
-    fn mail(id: &str, tenant: Option<u32>, at: u64) -> Kept {
-        Kept {
+    fn mail(id: &str, tenant: Option<u32>, at: u64) -> QuarantinedMail {
+        QuarantinedMail {
             id: id.to_owned(),
             at: Time(at),
             tenant: tenant.map(TenantId),
@@ -398,9 +398,11 @@ mod tests {
         let quarantine = Memory::default();
         let long = "x".repeat(QUARANTINE_LIST_BYTES_MAX / 10);
         for at in 0..20 {
-            quarantine.keep(Kept { subject: long.clone(), ..mail(&at.to_string(), None, at) }, b"").unwrap();
+            quarantine
+                .keep(QuarantinedMail { subject: long.clone(), ..mail(&at.to_string(), None, at) }, b"")
+                .unwrap();
         }
-        let answered = answer(&quarantine, &Asked::List { tenant: 1 }).unwrap();
+        let answered = answer(&quarantine, &MailQuestion::List { tenant: 1 }).unwrap();
         let newest: Vec<u64> = answered.mails().unwrap().iter().map(|mail| mail.at_ms).collect();
         assert_eq!(newest, (11..20).rev().collect::<Vec<_>>());
     }
@@ -408,16 +410,19 @@ mod tests {
     /// Servers of two builds talk to each other.
     #[test]
     fn messages_keep_their_form() {
-        let delete = Asked::Delete { tenant: 2, id: "ab".to_owned(), last_ms: 3 };
+        let delete = MailQuestion::Delete { tenant: 2, id: "ab".to_owned(), last_ms: 3 };
         let content = Answer::Content { content: Some(vec![0, 255].into()) };
         assert_eq!(encode(&delete)[..], *b"\x01\x82\x02\x83\x02\x62ab\x03");
-        assert_eq!(encode(&Asked::List { tenant: 2 })[..], *b"\x01\x82\x00\x81\x02");
+        assert_eq!(encode(&MailQuestion::List { tenant: 2 })[..], *b"\x01\x82\x00\x81\x02");
         assert_eq!(encode(&content)[..], *b"\x01\x82\x01\x81\x42\x00\xff");
         assert_eq!(encode(&Answer::Deleted)[..], *b"\x01\x82\x02\x80");
         assert_eq!(decode(&encode(&delete)), Ok(delete));
         assert_eq!(decode(&encode(&content)), Ok(content.clone()));
         let mails = Answer::Mails {
-            mails: vec![KeptForm::of(mail("a", Some(1), 1)), KeptForm::of(mail("b", None, 2))],
+            mails: vec![
+                QuarantinedMailForm::of(mail("a", Some(1), 1)),
+                QuarantinedMailForm::of(mail("b", None, 2)),
+            ],
         };
         assert_eq!(decode(&encode(&mails)), Ok(mails));
         for bytes in [&b""[..], b"\x02\x82\x02\x80", &encode(&content)[..5]] {

@@ -11,7 +11,7 @@ use switchward_machine::{SessionId, TenantId, Time};
 
 /// A mail that was not accepted. None of its own data is proved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct QuarantinedMail {
     /// Its name: 20 hexadecimal digits, the same for the same mail.
     pub id: String,
     /// When it came.
@@ -43,10 +43,10 @@ pub trait QuarantineStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// A message if it cannot be written.
-    fn keep(&self, mail: Kept, content: &[u8]) -> Result<(), String>;
+    fn keep(&self, mail: QuarantinedMail, content: &[u8]) -> Result<(), String>;
 
     /// Returns all that is kept, in no order.
-    fn list(&self) -> Vec<Kept>;
+    fn list(&self) -> Vec<QuarantinedMail>;
 
     /// Returns the stored part of a mail's content; `None` if there is no such mail.
     ///
@@ -58,7 +58,7 @@ pub trait QuarantineStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// A message if it cannot be deleted; then it is still listed.
-    fn delete(&self, mail: &Kept) -> Result<bool, String>;
+    fn delete(&self, mail: &QuarantinedMail) -> Result<bool, String>;
 }
 
 /// What the servers that answered have said, and those that did not answer.
@@ -75,7 +75,7 @@ pub struct Elsewhere<T> {
 pub trait QuarantineOfOthers: Send + Sync + 'static {
     /// Returns the mails that name this tenant, and those that name none, in no order. A server with more than a message
     /// holds says which are its newest.
-    async fn list(&self, tenant: TenantId) -> Elsewhere<Vec<Kept>>;
+    async fn list(&self, tenant: TenantId) -> Elsewhere<Vec<QuarantinedMail>>;
 
     /// Returns the stored part of a mail's content; `None` if no server that answers has it.
     async fn content(&self, id: &str) -> Elsewhere<Option<Vec<u8>>>;

@@ -10,11 +10,11 @@ use switchward_machine::{TenantId, Time};
 use switchward_shard::{Cluster, Failure};
 use switchward_state::session::Retention;
 
-use super::{Kept, QuarantineStore};
+use super::{QuarantineStore, QuarantinedMail};
 use crate::api::Api;
 use crate::error::Refusal;
 use crate::limits::MAIL_KEPT_MS_MAX;
-use crate::query::{CheckRemoved, GetKeptRules};
+use crate::query::{CheckRemoved, GetMailRetention};
 use crate::stale;
 
 /// Deletes the mail in this server's quarantine that is kept no longer, and returns how many mails that were. What cannot
@@ -75,7 +75,7 @@ struct Sweep<'a> {
 
 impl Sweep<'_> {
     /// Returns true if a mail is kept no longer.
-    fn ends(&mut self, mail: &Kept) -> Result<bool, Refusal> {
+    fn ends(&mut self, mail: &QuarantinedMail) -> Result<bool, Refusal> {
         let age_ms = self.now.since_ms(mail.at);
         let Some(tenant) = mail.tenant else { return Ok(age_ms > MAIL_KEPT_MS_MAX) };
         let Some(kept_ms) = self.kept_ms(tenant)? else { return Ok(true) };
@@ -90,7 +90,7 @@ impl Sweep<'_> {
         if let Some(known) = self.tenants.get(&tenant) {
             return Ok(*known);
         }
-        let rules = stale::answer(self.cluster, &GetKeptRules { tenant })?;
+        let rules = stale::answer(self.cluster, &GetMailRetention { tenant })?;
         let found = rules.map(|rules| kept_ms(&rules));
         self.tenants.insert(tenant, found);
         Ok(found)

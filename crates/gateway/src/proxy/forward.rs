@@ -302,7 +302,7 @@ impl Proxy {
                     }
                     return Ok((response, permit));
                 }
-                Offered::NotTaken(why) => last = why,
+                Offered::NotBegun(why) => last = why,
                 Offered::Lost => {
                     self.0.maps.outdated();
                     return Err(NotPassed::Lost);
@@ -323,7 +323,7 @@ impl Proxy {
     ) -> Offered {
         let mut sender = match self.0.links.line(server, wait).await {
             Ok(sender) => sender,
-            Err(Unreachable(why)) => return Offered::NotTaken(NotPassed::Unreachable(why)),
+            Err(Unreachable(why)) => return Offered::NotBegun(NotPassed::Unreachable(why)),
         };
         let left = passed.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         // A body that another server has begun to read is gone.
@@ -342,12 +342,12 @@ impl Proxy {
         if let Some(request) = error.take_message() {
             passed.payload.put_back(request.into_body());
             let why = format!("server {number} closed the connection");
-            return Offered::NotTaken(NotPassed::Unreachable(why));
+            return Offered::NotBegun(NotPassed::Unreachable(why));
         }
         let error = error.into_error();
         if passed.payload.is_whole() && was_not_begun(&error) {
             let why = format!("server {number} accepts no more calls: {error}");
-            return Offered::NotTaken(NotPassed::Unreachable(why));
+            return Offered::NotBegun(NotPassed::Unreachable(why));
         }
         tracing::warn!(%error, server = number, "lost a server that had got a call");
         Offered::Lost
@@ -365,7 +365,7 @@ pub(super) enum ReplyKind {
 enum Offered {
     Answered(Response<Incoming>),
     /// The server has not begun it.
-    NotTaken(NotPassed),
+    NotBegun(NotPassed),
     /// It may have begun it.
     Lost,
 }

@@ -214,7 +214,7 @@ impl Ask for FindLinkedGate {
 pub enum Origin {
     /// It was made for them, or for somebody else at a gate that asks them as well.
     #[n(0)]
-    Asked,
+    Recipient,
     /// It was made for somebody else, or for nobody.
     #[n(1)]
     Unknown,
@@ -240,14 +240,14 @@ impl Evaluate for CheckMailToken {
         let Some(tenancy) = tenancy else { return Ok(Origin::Unknown) };
         let keys = tenancy.mail_keys(view.ring(), token.tenant);
         if made(&keys, token, from) {
-            return Ok(Origin::Asked);
+            return Ok(Origin::Recipient);
         }
         let gate = view.consistent(|rows| gate_view(rows, token.tenant, token.session, token.about))?;
         let Some(gate) = gate else { return Ok(Origin::Unknown) };
         let to = gate.open().body.asked.as_ref().map(|asked| asked.to.as_slice()).unwrap_or_default();
         let asked = to.iter().any(|one| one.eq_ignore_ascii_case(from));
         let known = asked && to.iter().any(|one| made(&keys, token, one));
-        Ok(if known { Origin::Asked } else { Origin::Unknown })
+        Ok(if known { Origin::Recipient } else { Origin::Unknown })
     }
 }
 

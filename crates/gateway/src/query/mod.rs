@@ -46,7 +46,7 @@ pub use session::{
     SessionShown, ShowSession, TimeTerm,
 };
 pub use tenant::{
-    GetApiKey, GetKeptRules, GetMailKeys, GetShardTenant, GetTenant, GetTenantNumbered, GetTenantRecord,
+    GetApiKey, GetMailKeys, GetMailRetention, GetShardTenant, GetTenant, GetTenantNumbered, GetTenantRecord,
     HasTenant, ListApiKeys, ListTenantNames, ListTenants, TenantQuery,
 };
 pub use work::{FiredTimers, GetFirstTimer, GetWork, ListReady, Ready, WorkQuery};

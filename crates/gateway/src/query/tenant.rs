@@ -42,7 +42,7 @@ pub enum TenantQuery {
     ShardRecord(#[n(0)] GetShardTenant),
     /// How long mail is kept.
     #[n(7)]
-    KeptRules(#[n(0)] GetKeptRules),
+    MailRetention(#[n(0)] GetMailRetention),
     /// The keys of mail tokens and reply tokens.
     #[n(8)]
     MailKeys(#[n(0)] GetMailKeys),
@@ -219,13 +219,13 @@ impl Ask for GetShardTenant {
 
 /// The retention rules that hold for mail of a tenant. Answers `None` if the tenant is deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct GetKeptRules {
+pub struct GetMailRetention {
     /// The tenant whose mail is kept.
     #[n(0)]
     pub tenant: TenantId,
 }
 
-impl Evaluate for GetKeptRules {
+impl Evaluate for GetMailRetention {
     type Answer = Option<Retention>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
@@ -238,7 +238,7 @@ impl Evaluate for GetKeptRules {
     }
 }
 
-impl Ask for GetKeptRules {
+impl Ask for GetMailRetention {
     fn source(&self) -> Source {
         Source::Catalogue
     }

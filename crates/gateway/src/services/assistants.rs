@@ -43,7 +43,7 @@ impl AssistantService for Api {
         let reply = call.execute_prepared(Scope::Catalogue, request, body).await?;
         let Reply::Assistant(summary) = reply else { return Err(odd(&reply).into()) };
         let PutAssistant { name, workflows, instructions, .. } = put;
-        let said = Said { name: &name, workflows, instructions };
+        let said = AssistantFields { name: &name, workflows, instructions };
         Ok(Response::new(v1::PutAssistantResponse { assistant: Some(shown(&call.caller, said, summary)) }))
     }
 
@@ -142,17 +142,17 @@ pub(super) async fn assistant(
 
 fn of_assistant(caller: &Caller, row: &Assistant) -> v1::Assistant {
     let (workflows, instructions) = (row.workflows.clone(), row.instructions.clone());
-    shown(caller, Said { name: &row.name, workflows, instructions }, AssistantSummary::of(row))
+    shown(caller, AssistantFields { name: &row.name, workflows, instructions }, AssistantSummary::of(row))
 }
 
 /// What an author says of an assistant.
-struct Said<'a> {
+struct AssistantFields<'a> {
     name: &'a str,
     workflows: Vec<String>,
     instructions: String,
 }
 
-fn shown(caller: &Caller, said: Said<'_>, summary: AssistantSummary) -> v1::Assistant {
+fn shown(caller: &Caller, said: AssistantFields<'_>, summary: AssistantSummary) -> v1::Assistant {
     v1::Assistant {
         name: names::of_assistant(caller, said.name),
         workflows: said.workflows,

@@ -41,7 +41,7 @@ impl GateService for Api {
         let (shown_args, comment) = (digest(message.args_digest.as_deref())?, message.comment);
         let message_comment = comment.clone();
         let body = match said {
-            Said::Decided(decision) => Body::Approval(ApprovalCommand::DecideGate(DecideGate {
+            GateAnswer::Decided(decision) => Body::Approval(ApprovalCommand::DecideGate(DecideGate {
                 gate,
                 decision,
                 comment,
@@ -49,13 +49,13 @@ impl GateService for Api {
                 limits: None,
                 proof: None,
             })),
-            Said::Commented => Body::Approval(ApprovalCommand::DiscussGate(DiscussGate {
+            GateAnswer::Commented => Body::Approval(ApprovalCommand::DiscussGate(DiscussGate {
                 gate,
                 comment,
                 shown: shown_args,
                 proof: None,
             })),
-            Said::Answered(answer) => Body::Approval(ApprovalCommand::AnswerGate(AnswerGate {
+            GateAnswer::Answered(answer) => Body::Approval(ApprovalCommand::AnswerGate(AnswerGate {
                 gate,
                 answer,
                 comment,
@@ -66,7 +66,7 @@ impl GateService for Api {
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "gate", &message.name))?;
         let Reply::Gate { sequence, summary, .. } = reply else { return Err(odd(&reply).into()) };
-        let said = convert::gates::Said { comment: message_comment, answer: message.answer };
+        let said = convert::gates::DecisionDetails { comment: message_comment, answer: message.answer };
         let gate = summary.map(|of| convert::gates::summary(&call.caller, session, gate, *of, said));
         Ok(Response::new(v1::DecideGateResponse { gate, sequence }))
     }
@@ -89,7 +89,7 @@ impl GateService for Api {
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "gate", &message.name))?;
         let Reply::Gate { sequence, summary, .. } = reply else { return Err(odd(&reply).into()) };
-        let said = convert::gates::Said { comment: String::new(), answer: None };
+        let said = convert::gates::DecisionDetails { comment: String::new(), answer: None };
         let gate = summary.map(|of| convert::gates::summary(&call.caller, session, gate, *of, said));
         Ok(Response::new(v1::AssignGateResponse { gate, sequence }))
     }
@@ -102,7 +102,7 @@ fn digest(text: Option<&str>) -> Result<Option<Digest>, Refusal> {
 }
 
 /// A person's answer to a gate.
-enum Said {
+enum GateAnswer {
     /// One of the two decisions.
     Decided(Decision),
     /// Neither: a comment.
@@ -111,22 +111,22 @@ enum Said {
     Answered(serde_json::Value),
 }
 
-fn said(message: &v1::DecideGateRequest) -> Result<Said, Refusal> {
+fn said(message: &v1::DecideGateRequest) -> Result<GateAnswer, Refusal> {
     let decision = known("decision", message.decision)?;
     if message.answer.is_some() && decision != v1::GateDecision::Answer {
         return Err(Refusal::field("answer", "may be set only with GATE_DECISION_ANSWER"));
     }
     match decision {
-        v1::GateDecision::Approve => Ok(Said::Decided(Decision::Approve)),
-        v1::GateDecision::Reject => Ok(Said::Decided(Decision::Refuse)),
+        v1::GateDecision::Approve => Ok(GateAnswer::Decided(Decision::Approve)),
+        v1::GateDecision::Reject => Ok(GateAnswer::Decided(Decision::Refuse)),
         v1::GateDecision::Discuss if message.comment.trim().is_empty() => {
             Err(Refusal::field("comment", "is required with GATE_DECISION_DISCUSS"))
         }
-        v1::GateDecision::Discuss => Ok(Said::Commented),
+        v1::GateDecision::Discuss => Ok(GateAnswer::Commented),
         v1::GateDecision::Answer => {
             let answer = message.answer.as_ref().map(convert::json::of_value).transpose();
             let answer = answer.map_err(|problem| Refusal::field("answer", problem))?;
-            Ok(Said::Answered(answer.unwrap_or_default()))
+            Ok(GateAnswer::Answered(answer.unwrap_or_default()))
         }
         v1::GateDecision::Unspecified => Err(Refusal::field(
             "decision",

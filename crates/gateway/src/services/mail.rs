@@ -19,7 +19,7 @@ use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
 use crate::error::{Reason, Refusal};
 use crate::limits::{MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
-use crate::mail::{Kept, QuarantineStore, delete_until, kept_ms};
+use crate::mail::{QuarantineStore, QuarantinedMail, delete_until, kept_ms};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
 use crate::query::GetTenantRecord;
@@ -128,7 +128,7 @@ fn names_of(servers: &[u64]) -> Vec<String> {
 
 /// Returns true if a caller may see a mail: mail that names their tenant, and for the first tenant's admins also mail that
 /// names none.
-fn shows(caller: &Caller, mail: &Kept) -> bool {
+fn shows(caller: &Caller, mail: &QuarantinedMail) -> bool {
     match mail.tenant {
         Some(tenant) => tenant == caller.tenant,
         None => caller.tenant == FIRST && caller.actor.role == Role::Admin,
@@ -138,7 +138,7 @@ fn shows(caller: &Caller, mail: &Kept) -> bool {
 /// The mails that a caller may see.
 #[derive(Default)]
 struct Seen {
-    mails: Vec<Kept>,
+    mails: Vec<QuarantinedMail>,
     /// The names of the servers whose mails are missing.
     unreachable: Vec<String>,
 }
@@ -168,8 +168,8 @@ async fn seen(call: &Call<'_>) -> Result<Seen, Refusal> {
 }
 
 /// Lists a mail that came to several servers once, as it came last.
-fn merged(here: Vec<Kept>, elsewhere: Vec<Kept>) -> Vec<Kept> {
-    let mut mails: BTreeMap<String, Kept> = BTreeMap::new();
+fn merged(here: Vec<QuarantinedMail>, elsewhere: Vec<QuarantinedMail>) -> Vec<QuarantinedMail> {
+    let mut mails: BTreeMap<String, QuarantinedMail> = BTreeMap::new();
     for mail in here.into_iter().chain(elsewhere) {
         if mails.get(&mail.id).is_none_or(|known| known.at < mail.at) {
             mails.insert(mail.id.clone(), mail);
@@ -179,7 +179,7 @@ fn merged(here: Vec<Kept>, elsewhere: Vec<Kept>) -> Vec<Kept> {
 }
 
 /// Returns the mail of a name, if the caller may see it.
-fn found(name: &str, call: &Call<'_>, seen: &Seen) -> Result<Kept, Refusal> {
+fn found(name: &str, call: &Call<'_>, seen: &Seen) -> Result<QuarantinedMail, Refusal> {
     let id = names::quarantined(&call.caller, "name", name)?;
     let mail = seen.mails.iter().find(|mail| mail.id == id);
     mail.cloned().ok_or_else(|| missing(name, &seen.unreachable))
@@ -206,7 +206,7 @@ fn masked(mail: v1::QuarantinedMail) -> v1::QuarantinedMail {
     hide::masked("QuarantinedMail", mail)
 }
 
-fn of_mail(caller: &Caller, mail: &Kept) -> v1::QuarantinedMail {
+fn of_mail(caller: &Caller, mail: &QuarantinedMail) -> v1::QuarantinedMail {
     let most = u64::try_from(MAIL_KEPT_BYTES_MAX).unwrap_or(u64::MAX);
     v1::QuarantinedMail {
         name: names::of_quarantined(caller, &mail.id),

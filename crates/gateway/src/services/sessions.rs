@@ -288,13 +288,13 @@ async fn events(
 }
 
 /// Events, and whether there may be more behind them.
-type Found = (Vec<v1::SessionEvent>, bool);
+type EventsPage = (Vec<v1::SessionEvent>, bool);
 
 /// Reads the wanted events, one slice a call.
 fn events_from(
     rows: Reader,
     wanted: Wanted,
-) -> impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<Found>, Refusal> {
+) -> impl FnMut(&Call<'_>, &mut Share) -> Result<ControlFlow<EventsPage>, Refusal> {
     let (mut all, mut bytes, mut from) = (Vec::new(), 0, wanted.from);
     move |call, share| {
         let mut pace = Pace::On;

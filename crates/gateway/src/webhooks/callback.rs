@@ -29,7 +29,7 @@ const FROM: &str = "callback";
 /// The body of a callback.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct CallbackBody {
     event_key: String,
     #[serde(default)]
     data: Map<String, Value>,
@@ -104,7 +104,7 @@ async fn received(
     let (head, body) = request.into_parts();
     let held = call.api.bodies.begin(Some(call.caller.tenant), &head.extensions);
     let (body, _held) = self::body(body, held).await?;
-    let said: Said = read(&body)?;
+    let said: CallbackBody = read(&body)?;
     let id = id(&head.headers, &body)?;
     let brought = Brought {
         session: token.session,

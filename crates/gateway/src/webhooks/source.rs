@@ -105,10 +105,10 @@ fn once(source: &WebhookSource, body: &Bytes) -> Option<Once> {
 }
 
 /// A source's tenant, and the source.
-type Found = (SharedRow<Tenant>, SharedRow<WebhookSource>);
+type TenantSource = (SharedRow<Tenant>, SharedRow<WebhookSource>);
 
 /// Returns the source and its tenant; `None` if either does not exist.
-async fn find(api: &Api, tenant: &str, source: &str) -> Result<Option<Found>, Refused> {
+async fn find(api: &Api, tenant: &str, source: &str) -> Result<Option<TenantSource>, Refused> {
     let query = FindWebhookSource { tenant: tenant.to_owned(), name: source.to_owned() };
     Ok(stale::find(&api.cluster, &query).await?)
 }

@@ -7,7 +7,7 @@ use switchward_state::approval::Way;
 use crate::approvals::{approval_workflow, decide};
 use crate::decision_page::{form_of, get, hidden, text};
 use crate::harness::Harness;
-use crate::mailing::{Asked, DANA, KIM};
+use crate::mailing::{DANA, KIM, NotifiedGate};
 use crate::refusal::refused;
 use crate::rpcs::directory::of;
 
@@ -113,7 +113,7 @@ async fn who_asked_neither_assigns_nor_receives_and_a_quorum_counts_each_person_
 }
 
 /// A person's page, by the number of the request that they were sent.
-fn page_of(asked: &Asked, person: &str, request: u32) -> String {
+fn page_of(asked: &NotifiedGate, person: &str, request: u32) -> String {
     format!("/a/{}", asked.token_of(Way::Page, person, request))
 }
 

@@ -5,7 +5,7 @@ use switchward_api::v1;
 use switchward_state::approval::Way;
 
 use crate::harness::Harness;
-use crate::mailing::{Asked, DANA, KIM};
+use crate::mailing::{DANA, KIM, NotifiedGate};
 use crate::ways::{Answer, Raw};
 
 pub(crate) fn get(path: &str) -> Raw {
@@ -43,17 +43,17 @@ async fn say(harness: &Harness, path: &str, words: &str) -> Answer {
     harness.node.line.send(form_of(path, &format!("{words}{}", hidden(&page)))).await
 }
 
-pub(crate) fn path_of(asked: &Asked, person: &str) -> String {
+pub(crate) fn path_of(asked: &NotifiedGate, person: &str) -> String {
     format!("/a/{}", asked.token(Way::Page, person))
 }
 
 /// Approves on a person's page; returns the answer.
-pub(crate) async fn decide(harness: &Harness, asked: &Asked, person: &str) -> Answer {
+pub(crate) async fn decide(harness: &Harness, asked: &NotifiedGate, person: &str) -> Answer {
     say(harness, &path_of(asked, person), "decision=approve").await
 }
 
 /// Requesters see that they cannot decide, and cannot.
-pub(crate) async fn not_hers(harness: &Harness, asked: &Asked, person: &str) {
+pub(crate) async fn not_hers(harness: &Harness, asked: &NotifiedGate, person: &str) {
     let path = path_of(asked, person);
     let page = text(&harness.node.line.send(get(&path)).await);
     assert!(page.contains("asked for this yourself") && !page.contains("<form"), "{page}");
@@ -63,7 +63,7 @@ pub(crate) async fn not_hers(harness: &Harness, asked: &Asked, person: &str) {
     assert!(text(&answer).contains("Somebody else must decide."), "{}", text(&answer));
 }
 
-async fn status(harness: &Harness, asked: &Asked) -> i32 {
+async fn status(harness: &Harness, asked: &NotifiedGate) -> i32 {
     let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
     let reply: v1::GetGateResponse = harness.ask("agent", "GetGate", &request).await;
     reply.gate.expect("a gate").status

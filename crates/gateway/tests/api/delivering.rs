@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use crate::client::Line;
 use crate::gateway_credentials::holders;
 use crate::node::Node;
-use crate::proxying::{Fixed, Gateway, Plain, Said};
+use crate::proxying::{Fixed, Gateway, Plain, TestFacts};
 use crate::ways::Way;
 
 /// Answers with the length of the question, and refuses an empty one.
@@ -61,7 +61,7 @@ impl Far {
             node.app.clone(),
             holders(node),
             Arc::new(Fixed::of(&[address])),
-            Arc::new(Said),
+            Arc::new(TestFacts),
         );
         let (lengths, answers) = (Arc::new(Lengths::default()), calls.clone());
         let delivery = Arc::clone(&lengths);

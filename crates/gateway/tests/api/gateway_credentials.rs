@@ -31,14 +31,14 @@ const HOLDER: Holder = Holder { tenant: TenantId(1), is_key: true };
 const CALLS: usize = 20;
 
 /// What a server says of credentials: counted, and only while it answers.
-pub(crate) struct Asked {
+pub(crate) struct FakeHolders {
     /// The answers in their order; the last one is repeated.
     said: Mutex<VecDeque<Result<Holder, Refusal>>>,
     count: AtomicUsize,
     answers: watch::Sender<bool>,
 }
 
-impl Asked {
+impl FakeHolders {
     /// Accepts every credential.
     pub(crate) fn accepting() -> Arc<dyn Holders> {
         Self::saying([Ok(HOLDER)])
@@ -55,7 +55,7 @@ impl Asked {
 }
 
 #[tonic::async_trait]
-impl Holders for Asked {
+impl Holders for FakeHolders {
     async fn holder(&self, headers: &HeaderMap) -> Result<Holder, Refusal> {
         assert!(headers["authorization"].as_bytes().starts_with(b"Bearer "), "it comes as it was sent");
         self.count.fetch_add(1, Ordering::SeqCst);
@@ -83,14 +83,14 @@ fn answering(counted: &Arc<AtomicUsize>, code: Code) -> Port {
 
 /// A server that answers calls so, and a gateway before it.
 struct Cluster {
-    asked: Arc<Asked>,
+    asked: Arc<FakeHolders>,
     calls: Arc<AtomicUsize>,
     far: Far,
     gateway: Gateway,
 }
 
 impl Cluster {
-    async fn start(asked: &Arc<Asked>, code: Code) -> Self {
+    async fn start(asked: &Arc<FakeHolders>, code: Code) -> Self {
         let (asked, calls) = (Arc::clone(asked), Arc::default());
         let holders = Arc::clone(&asked) as Arc<dyn Holders>;
         let port = answering(&calls, code);
@@ -138,7 +138,7 @@ async fn a_gateway_waits_for_no_body_of_a_caller_with_a_wrong_key_and_keeps_noth
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_calls_with_one_valid_key_ask_once() {
-    let asked = Asked::saying([Ok(HOLDER)]);
+    let asked = FakeHolders::saying([Ok(HOLDER)]);
     let cluster = Cluster::start(&asked, Code::NotFound).await;
     asked.answers.send_replace(false);
     let line = Line::connect(cluster.gateway.address).await;
@@ -160,7 +160,8 @@ async fn many_calls_with_one_valid_key_ask_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_a_call_is_refused_for_is_asked_about_again() {
-    let asked = Asked::saying([Ok(HOLDER), Err(Refusal::new(Reason::CredentialInvalid, "it was revoked"))]);
+    let asked =
+        FakeHolders::saying([Ok(HOLDER), Err(Refusal::new(Reason::CredentialInvalid, "it was revoked"))]);
     let cluster = Cluster::start(&asked, Code::Unauthenticated).await;
     assert_eq!(cluster.refused().await.message(), "what every call is answered with");
     assert_eq!(cluster.got(), (1, 1));
@@ -175,7 +176,7 @@ async fn a_key_that_a_call_is_refused_for_is_asked_about_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_is_refused_as_its_server_does_if_no_server_knows_whose_the_key_is() {
     let cut_off = Refusal::new(Reason::ShardElecting, "it is cut off").retry_after(Duration::from_secs(1));
-    let asked = Asked::saying([Err(cut_off)]);
+    let asked = FakeHolders::saying([Err(cut_off)]);
     let cluster = Cluster::start(&asked, Code::NotFound).await;
     let refused = cluster.refused().await;
     assert_eq!((refused.code(), refused.message()), (Code::Unavailable, "it is cut off"));
@@ -188,7 +189,7 @@ async fn a_call_is_refused_as_its_server_does_if_no_server_knows_whose_the_key_i
 #[tokio::test(flavor = "multi_thread")]
 async fn another_server_is_asked_if_one_does_not_know_whose_a_key_is() {
     let cut_off = Refusal::new(Reason::ShardElecting, "it is cut off");
-    let (asked, calls) = (Asked::saying([Err(cut_off), Ok(HOLDER)]), Arc::default());
+    let (asked, calls) = (FakeHolders::saying([Err(cut_off), Ok(HOLDER)]), Arc::default());
     let holders = Arc::clone(&asked) as Arc<dyn Holders>;
     let servers = Pair::of(&answering(&calls, Code::NotFound), &holders).await;
     let gateway = Gateway::start(&servers.addresses()).await;
@@ -201,7 +202,7 @@ async fn another_server_is_asked_if_one_does_not_know_whose_a_key_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_whose_key_no_server_answers_about_is_unavailable_and_did_nothing() {
-    let asked = Asked::saying([Ok(HOLDER)]);
+    let asked = FakeHolders::saying([Ok(HOLDER)]);
     let cluster = Cluster::start(&asked, Code::NotFound).await;
     asked.answers.send_replace(false);
     let line = Line::connect(cluster.gateway.address).await;

@@ -40,8 +40,8 @@ async fn explain(harness: &Harness, session: &str, capability: &str) -> v1::Expl
 }
 
 /// The layers with their decisions.
-fn decisions(layers: &[v1::LayerVerdict]) -> Vec<(String, ToolDecision)> {
-    let layer = |said: &v1::LayerVerdict| said.rule.clone().unwrap_or_default().layer;
+fn decisions(layers: &[v1::LayerDecision]) -> Vec<(String, ToolDecision)> {
+    let layer = |said: &v1::LayerDecision| said.rule.clone().unwrap_or_default().layer;
     layers.iter().map(|said| (layer(said), said.decision())).collect()
 }
 

@@ -31,7 +31,7 @@ pub(crate) const KIM: &str = "kim@acme.example";
 pub(crate) const DANA: &str = "dana@acme.example";
 
 /// A gate of which Kim and Dana were notified.
-pub(crate) struct Asked {
+pub(crate) struct NotifiedGate {
     pub(crate) session: v1::Session,
     pub(crate) gate: v1::Gate,
     id: SessionId,
@@ -39,7 +39,7 @@ pub(crate) struct Asked {
     key: MailKey,
 }
 
-impl Asked {
+impl NotifiedGate {
     /// The key of the tenant's mail tokens.
     pub(crate) fn key(&self) -> &MailKey {
         &self.key
@@ -58,21 +58,26 @@ impl Asked {
 
 impl Harness {
     /// A release whose agent wants to write a file, of which Kim and Dana are notified.
-    pub(crate) async fn asked(&self) -> Asked {
+    pub(crate) async fn asked(&self) -> NotifiedGate {
         self.asked_by(self.acme.key("agent"), "kim", &[KIM]).await
     }
 
     /// The same, with these arguments.
-    pub(crate) async fn asked_with(&self, args: &str) -> Asked {
+    pub(crate) async fn asked_with(&self, args: &str) -> NotifiedGate {
         self.asked_about(self.acme.key("agent"), ("kim", &[KIM]), args).await
     }
 
     /// The same, requested with this key; the owners are Dana and the addresses behind `name`.
-    pub(crate) async fn asked_by(&self, secret: &str, name: &str, addresses: &[&str]) -> Asked {
+    pub(crate) async fn asked_by(&self, secret: &str, name: &str, addresses: &[&str]) -> NotifiedGate {
         self.asked_about(secret, (name, addresses), "").await
     }
 
-    async fn asked_about(&self, secret: &str, (name, addresses): (&str, &[&str]), args: &str) -> Asked {
+    async fn asked_about(
+        &self,
+        secret: &str,
+        (name, addresses): (&str, &[&str]),
+        args: &str,
+    ) -> NotifiedGate {
         let entry = |name: &str, members: &[&str]| v1::DirectoryEntry {
             name: name.to_owned(),
             members: members.iter().map(|one| (*one).to_owned()).collect(),
@@ -101,7 +106,7 @@ impl Harness {
         let row = self.node.cluster.shard_of(id.bucket()).read().await.expect("a shard");
         let row = row.row(&Key::tenancy(TenantId(1))).expect("rows").expect("the shard knows the tenant");
         let Row::Tenancy(tenancy) = &*row else { panic!("{row:?}") };
-        Asked {
+        NotifiedGate {
             session,
             gate,
             id,
@@ -114,14 +119,14 @@ impl Harness {
         ingress(self.node.api.clone(), level)
     }
 
-    async fn gate_now(&self, asked: &Asked) -> v1::Gate {
+    async fn gate_now(&self, asked: &NotifiedGate) -> v1::Gate {
         let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
         let reply: v1::GetGateResponse = self.ask("agent", "GetGate", &request).await;
         reply.gate.expect("a gate")
     }
 
     /// The addresses of the queued mails that answer a reply.
-    async fn answers(&self, asked: &Asked) -> Vec<String> {
+    async fn answers(&self, asked: &NotifiedGate) -> Vec<String> {
         let filter = format!("session=\"{}\"", asked.session.name.rsplit('/').next().expect("a part"));
         let request = v1::ListEffectsRequest { filter, ..Default::default() };
         let reply: v1::ListEffectsResponse = self.ask("operator", "ListEffects", &request).await;

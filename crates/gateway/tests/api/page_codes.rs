@@ -10,12 +10,12 @@ use crate::browser::Browser;
 use crate::decision_page::{path_of, text};
 use crate::harness::Harness;
 use crate::mailing::answers::fact;
-use crate::mailing::{Asked, DANA, KIM};
+use crate::mailing::{DANA, KIM, NotifiedGate};
 
 const MINUTE: u64 = 60_000;
 
 /// A tenant whose pages require codes, and a gate that asks Kim and Dana.
-async fn coded() -> (Harness, Asked) {
+async fn coded() -> (Harness, NotifiedGate) {
     let harness = Harness::start().await;
     set(&harness, v1::LinkAuth::Code).await;
     let asked = harness.asked().await;
@@ -30,11 +30,11 @@ pub(crate) async fn set(harness: &Harness, link_auth: v1::LinkAuth) {
 }
 
 /// The code that was mailed at this time.
-pub(crate) fn code(asked: &Asked, person: &str, sent: Time) -> String {
+pub(crate) fn code(asked: &NotifiedGate, person: &str, sent: Time) -> String {
     asked.key().page_code(&asked.token(Way::Page, person), person, sent)
 }
 
-pub(crate) async fn is_open(harness: &Harness, asked: &Asked) -> bool {
+pub(crate) async fn is_open(harness: &Harness, asked: &NotifiedGate) -> bool {
     let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
     let reply: v1::GetGateResponse = harness.ask("agent", "GetGate", &request).await;
     reply.gate.expect("a gate").status() == v1::GateStatus::Open

@@ -10,7 +10,7 @@ use crate::browser::Browser;
 use crate::decision_page::{get, path_of, text};
 use crate::harness::Harness;
 use crate::mailing::answers::fact;
-use crate::mailing::{Asked, DANA, KIM};
+use crate::mailing::{DANA, KIM, NotifiedGate};
 use crate::openid::{Provider, Signing};
 use crate::page_codes::{code, is_open, set};
 use crate::refusal::refused;
@@ -20,7 +20,7 @@ const SECOND: u64 = 1_000;
 const HOUR: u64 = 3_600 * SECOND;
 
 /// A tenant whose pages require a sign-in with this provider, and a gate that asks Kim and Dana.
-async fn signing_in() -> (Harness, Provider, Asked) {
+async fn signing_in() -> (Harness, Provider, NotifiedGate) {
     let provider = Provider::start().await;
     let harness = Harness::signing_in(Some(provider.sign_in())).await;
     set(&harness, v1::LinkAuth::Oidc).await;
@@ -62,7 +62,7 @@ async fn kims(harness: &Harness, provider: &Provider, path: &str) -> Browser {
 }
 
 /// Checks that the page does not know this browser, and refuses its decision.
-async fn is_unknown(harness: &Harness, browser: &mut Browser, (asked, path): (&Asked, &str)) {
+async fn is_unknown(harness: &Harness, browser: &mut Browser, (asked, path): (&NotifiedGate, &str)) {
     assert!(browser.look(harness, path).await.contains("does not know you yet"));
     let words = format!("decision=approve&shown={}", asked.gate.args_digest);
     let answer = browser.say(harness, path, &words).await;

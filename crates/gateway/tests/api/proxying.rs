@@ -27,7 +27,7 @@ use tonic::Code;
 use tonic_types::{ErrorDetails, StatusExt as _};
 
 use crate::client::Line;
-use crate::gateway_credentials::{Asked, KEY, holders};
+use crate::gateway_credentials::{FakeHolders, KEY, holders};
 use crate::node::Node;
 use crate::ways::{Raw, Way, body};
 
@@ -83,10 +83,10 @@ impl ServerDialer for Plain {
 }
 
 /// What a server of these tests says of itself.
-pub(crate) struct Said;
+pub(crate) struct TestFacts;
 
 #[tonic::async_trait]
-impl Facts for Said {
+impl Facts for TestFacts {
     async fn facts(&self) -> ServerFacts {
         ServerFacts {
             version: "1.2.3".into(),
@@ -121,7 +121,7 @@ impl Far {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");
-        let calls = CallServer::new(1, app, holders, maps(address), Arc::new(Said));
+        let calls = CallServer::new(1, app, holders, maps(address), Arc::new(TestFacts));
         let open: Arc<Mutex<Vec<JoinHandle<()>>>> = Arc::default();
         let (answers, kept) = (calls.clone(), Arc::clone(&open));
         let task = tokio::spawn(async move {
@@ -241,7 +241,7 @@ async fn calls_and_pages_through_a_gateway_are_answered_as_without() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_cannot_say_that_it_is_a_gateway_or_another_address() {
     let seen = Seen::default();
-    let far = Far::start(seen.port(), Asked::accepting(), Fixed::alone).await;
+    let far = Far::start(seen.port(), FakeHolders::accepting(), Fixed::alone).await;
     let gateway = Gateway::start(&[far.address]).await;
     gateway.ready().await;
     // The same port, open to clients.
@@ -360,7 +360,7 @@ async fn what_a_lost_server_had_got_is_unknown_for_changes_and_unavailable_for_r
         ("GetSession", Code::Unavailable, "SERVER_UNREACHABLE"),
     ] {
         let (counted, hangs) = (Arc::<AtomicUsize>::default(), Arc::new(AtomicBool::new(true)));
-        let far = Far::start(hanging(&counted, &hangs), Asked::accepting(), Fixed::alone).await;
+        let far = Far::start(hanging(&counted, &hangs), FakeHolders::accepting(), Fixed::alone).await;
         let gateway = Gateway::start(&[far.address]).await;
         gateway.ready().await;
         let line = Line::connect(gateway.address).await;
@@ -394,7 +394,7 @@ async fn a_server_that_stops_takes_no_more_calls_and_another_one_answers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_uri_that_is_too_long_is_refused_before_it_is_passed_on() {
     let seen = Seen::default();
-    let far = Far::start(seen.port(), Asked::accepting(), Fixed::alone).await;
+    let far = Far::start(seen.port(), FakeHolders::accepting(), Fixed::alone).await;
     let gateway = Gateway::start(&[far.address]).await;
     gateway.ready().await;
     // HTTP/2 sends each of these bytes as more than two.
@@ -457,7 +457,7 @@ async fn a_server_says_which_calls_had_a_key_and_shows_its_map_to_no_client() {
         }
     }
     let server = RouteServer { number: 1, address: far.address.to_string() };
-    assert_eq!(ask_facts(Arc::new(Plain), &server).await, Ok(Said.facts().await));
+    assert_eq!(ask_facts(Arc::new(Plain), &server).await, Ok(TestFacts.facts().await));
     drop((line, gateway, far));
     node.end().await;
 }
@@ -478,7 +478,7 @@ fn draining(counted: &Arc<AtomicUsize>) -> Port {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_have_several_commands_is_not_sent_again_to_another_server() {
     let counted = Arc::<AtomicUsize>::default();
-    let servers = Pair::of(&draining(&counted), &Asked::accepting()).await;
+    let servers = Pair::of(&draining(&counted), &FakeHolders::accepting()).await;
     let gateway = Gateway::start(&servers.addresses()).await;
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;

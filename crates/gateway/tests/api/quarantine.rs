@@ -4,7 +4,9 @@ use std::sync::{Arc, atomic::Ordering};
 use switchward_api::v1;
 use switchward_gateway::{
     limits::{MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX},
-    mail::{Elsewhere, Kept, MailIngress, Outcome, QuarantineOfOthers, QuarantineStore as _, sweep},
+    mail::{
+        Elsewhere, MailIngress, Outcome, QuarantineOfOthers, QuarantineStore as _, QuarantinedMail, sweep,
+    },
 };
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_mail::incoming::Envelope;
@@ -386,7 +388,7 @@ impl Others {
 
 #[tonic::async_trait]
 impl QuarantineOfOthers for Others {
-    async fn list(&self, _tenant: TenantId) -> Elsewhere<Vec<Kept>> {
+    async fn list(&self, _tenant: TenantId) -> Elsewhere<Vec<QuarantinedMail>> {
         Self::answer(self.0.list())
     }
 

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
-use switchward_gateway::mail::{Kept, QuarantineStore};
+use switchward_gateway::mail::{QuarantineStore, QuarantinedMail};
 use switchward_machine::{TenantId, Time};
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Memory {
-    kept: Mutex<BTreeMap<String, (Kept, Vec<u8>)>>,
+    kept: Mutex<BTreeMap<String, (QuarantinedMail, Vec<u8>)>>,
     /// If true, every write fails.
     pub(crate) full: std::sync::atomic::AtomicBool,
 }
 
 impl QuarantineStore for Memory {
-    fn keep(&self, mail: Kept, content: &[u8]) -> Result<(), String> {
+    fn keep(&self, mail: QuarantinedMail, content: &[u8]) -> Result<(), String> {
         if self.full.load(std::sync::atomic::Ordering::Relaxed) {
             return Err("the disk is full".to_owned());
         }
@@ -23,7 +23,7 @@ impl QuarantineStore for Memory {
         Ok(())
     }
 
-    fn list(&self) -> Vec<Kept> {
+    fn list(&self) -> Vec<QuarantinedMail> {
         self.kept.lock().values().map(|(mail, _)| mail.clone()).collect()
     }
 
@@ -31,7 +31,7 @@ impl QuarantineStore for Memory {
         Ok(self.kept.lock().get(id).map(|(_, content)| content.clone()))
     }
 
-    fn delete(&self, mail: &Kept) -> Result<bool, String> {
+    fn delete(&self, mail: &QuarantinedMail) -> Result<bool, String> {
         let mut kept = self.kept.lock();
         let same = kept.get(&mail.id).is_some_and(|(known, _)| known.at == mail.at);
         Ok(same && kept.remove(&mail.id).is_some())
@@ -39,10 +39,10 @@ impl QuarantineStore for Memory {
 }
 
 /// A quarantined mail of a tenant.
-pub(crate) fn mail(id: &str, tenant: Option<TenantId>, at: Time) -> (Kept, &'static [u8]) {
+pub(crate) fn mail(id: &str, tenant: Option<TenantId>, at: Time) -> (QuarantinedMail, &'static [u8]) {
     let raw = b"From: ann@example.com\r\nSubject: Hello\r\n\r\nWho are you?\r\n";
     let text = |text: &str| text.to_owned();
-    let mail = Kept {
+    let mail = QuarantinedMail {
         id: text(id),
         at,
         tenant,

@@ -8,7 +8,7 @@ use crate::limits::IMAP_COMMAND_TIME_MAX;
 
 /// The state of a server and a mailbox, which a probe does not change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct MailboxState {
     /// Messages in the folder that mail comes into.
     pub messages: u32,
     /// The other folders by name, and whether they exist; missing ones are created on reading.
@@ -21,7 +21,7 @@ pub struct Found {
 ///
 /// # Errors
 /// The mailbox cannot be read.
-pub async fn probe(account: &Account) -> Result<Found, ImapError> {
+pub async fn probe(account: &Account) -> Result<MailboxState, ImapError> {
     let mut session = link::open(account).await?;
     let limit = IMAP_COMMAND_TIME_MAX;
     let able = within(limit, "report its capabilities", session.capabilities()).await?;
@@ -34,7 +34,7 @@ pub async fn probe(account: &Account) -> Result<Found, ImapError> {
     }
     // A failed logout does not matter.
     let _gone = within(limit, "log out", session.logout()).await;
-    Ok(Found { messages: opened.exists, folders, idle: able.has_str("IDLE") })
+    Ok(MailboxState { messages: opened.exists, folders, idle: able.has_str("IDLE") })
 }
 
 /// Returns true if there is a folder of this name, which must not have wildcards.

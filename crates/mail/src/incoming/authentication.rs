@@ -80,7 +80,7 @@ impl Authentication {
 }
 
 /// The message to check.
-pub(super) struct Asked<'r> {
+pub(super) struct AuthenticationInput<'r> {
     /// From its first field on.
     raw: &'r [u8],
     pub(super) headers: &'r Headers<'r>,
@@ -116,11 +116,16 @@ async fn unguarded(
     let raw: &[u8] = &lines;
     let Ok(headers) = Headers::of(raw) else { return Authentication::none("unreadable") };
     let Ok(from) = address::the_sender(&headers) else { return Authentication::none("unreadable") };
-    let asked = Asked { raw: &raw[headers.begins_at..], headers: &headers, from: &from, token };
+    let asked = AuthenticationInput { raw: &raw[headers.begins_at..], headers: &headers, from: &from, token };
     of(&asked, envelope, settings, dns).await
 }
 
-async fn of(asked: &Asked<'_>, envelope: &Envelope, settings: &Settings, dns: &Dns) -> Authentication {
+async fn of(
+    asked: &AuthenticationInput<'_>,
+    envelope: &Envelope,
+    settings: &Settings,
+    dns: &Dns,
+) -> Authentication {
     let Some(mut message) = AuthenticatedMessage::parse_with_opts(asked.raw, None, true) else {
         return Authentication::none("unreadable");
     };
@@ -174,7 +179,7 @@ fn vetoed(found: Authentication, said: Option<&[MethodResult]>) -> Authenticatio
 }
 
 /// Returns true if the library has read the same sender and the same body.
-fn read_alike(message: &AuthenticatedMessage<'_>, asked: &Asked<'_>) -> bool {
+fn read_alike(message: &AuthenticatedMessage<'_>, asked: &AuthenticationInput<'_>) -> bool {
     let sender = match &message.from[..] {
         [from] => Address::parse(from).is_some_and(|from| from.text.eq_ignore_ascii_case(&asked.from.text)),
         _ => false,
@@ -235,7 +240,7 @@ async fn holding<'m>(
 }
 
 async fn computed(
-    asked: &Asked<'_>,
+    asked: &AuthenticationInput<'_>,
     messages: &[&AuthenticatedMessage<'_>],
     envelope: &Envelope,
     settings: &Settings,
@@ -271,7 +276,7 @@ async fn computed(
     temporary(Authentication { dkim, spf, dmarc, aligned, identity, how: Proof::Computed, detail })
 }
 
-fn identity_of(asked: &Asked<'_>, counting: &[DkimOutput<'_>]) -> Option<String> {
+fn identity_of(asked: &AuthenticationInput<'_>, counting: &[DkimOutput<'_>]) -> Option<String> {
     let signatures: Vec<_> = counting.iter().filter_map(|output| output.signature()).collect();
     signatures::identity(&signatures, asked)
 }
@@ -287,7 +292,7 @@ fn check(result: &DmarcResult) -> Check {
 
 /// The domain has no policy: its own signature or its own hosts are still needed.
 fn without_policy(
-    asked: &Asked<'_>,
+    asked: &AuthenticationInput<'_>,
     counting: &[DkimOutput<'_>],
     spf: &SpfOutput,
     sender: &str,

@@ -23,7 +23,7 @@ pub(super) fn own_words(message: &Message<'_>, body: &[u8]) -> Result<Own, Unusa
     }
     let root = message.parts.first().ok_or(Unusable::NoBody)?;
     check_preamble(root, body)?;
-    let mut found = Found::default();
+    let mut found = BodyParts::default();
     look(message, 0, 0, &mut found)?;
     if found.doubtful || found.parts().any(|part| part.is_encoding_problem) {
         // What is shown depends on who reads it.
@@ -104,21 +104,26 @@ const WRAPPED_BYTES_MIN: usize = 50;
 
 /// The findings on the way down the first parts.
 #[derive(Default)]
-struct Found<'m> {
+struct BodyParts<'m> {
     plain: Option<&'m MessagePart<'m>>,
     html: Option<&'m MessagePart<'m>>,
     /// Whether readers differ about what is shown.
     doubtful: bool,
 }
 
-impl<'m> Found<'m> {
+impl<'m> BodyParts<'m> {
     fn parts(&self) -> impl Iterator<Item = &'m MessagePart<'m>> + use<'m> {
         [self.plain, self.html].into_iter().flatten()
     }
 }
 
 /// Descends into every alternative, else into the first part only: attachments are not the sender's text.
-fn look<'m>(message: &'m Message<'m>, id: u32, depth: usize, found: &mut Found<'m>) -> Result<(), Unusable> {
+fn look<'m>(
+    message: &'m Message<'m>,
+    id: u32,
+    depth: usize,
+    found: &mut BodyParts<'m>,
+) -> Result<(), Unusable> {
     if depth > NESTING_MAX {
         return Err(Unusable::TooManyParts);
     }

@@ -4,7 +4,7 @@ use mail_auth::AuthenticatedMessage;
 use mail_auth::dkim::Signature;
 
 use super::Settings;
-use super::authentication::{Asked, Authentication, Check, Proof, aligned};
+use super::authentication::{Authentication, AuthenticationInput, Check, Proof, aligned};
 use super::results::MethodResult;
 use super::signatures::{flaw, identity};
 
@@ -15,7 +15,7 @@ pub(super) fn is_refused(results: &[MethodResult]) -> bool {
 
 /// Returns the authentication that a trusted host's results prove.
 pub(super) fn by_host(
-    asked: &Asked<'_>,
+    asked: &AuthenticationInput<'_>,
     message: &AuthenticatedMessage<'_>,
     results: &[MethodResult],
     settings: &Settings,
@@ -83,7 +83,7 @@ fn policy(results: &[&MethodResult], from: &str) -> Check {
 fn without_flaws<'m>(
     domain: &str,
     signed: &MethodResult,
-    asked: &Asked<'_>,
+    asked: &AuthenticationInput<'_>,
     message: &'m AuthenticatedMessage<'_>,
     settings: &Settings,
 ) -> Result<Vec<&'m Signature>, &'static str> {

@@ -133,7 +133,7 @@ const SIZES: &[(&str, f32)] = &[
 /// How the words in an element are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Words {
-    Taken,
+    Chosen,
     /// A program has marked them as quoted.
     Quoted,
     /// They are hidden, and leave no gap.
@@ -168,7 +168,7 @@ impl Frame<'_> {
     fn window() -> Self {
         Self {
             name: "",
-            words: Words::Taken,
+            words: Words::Chosen,
             struck: false,
             breaks: false,
             inline: true,
@@ -225,7 +225,7 @@ pub(super) fn shown(html: &str) -> Own {
 
 impl<'t> Page<'t> {
     fn takes(&self) -> bool {
-        self.frames.last().is_none_or(|frame| frame.words == Words::Taken)
+        self.frames.last().is_none_or(|frame| frame.words == Words::Chosen)
     }
 
     fn line(&mut self) {
@@ -253,9 +253,9 @@ impl<'t> Page<'t> {
             Words::Quoted | Words::Absent => {}
             Words::Unclear if blank => {}
             Words::Unclear => self.mark(),
-            Words::Taken if frame.struck && !blank => self.mark(),
-            Words::Taken if frame.breaks => self.text.push_str(text),
-            Words::Taken => {
+            Words::Chosen if frame.struck && !blank => self.mark(),
+            Words::Chosen if frame.breaks => self.text.push_str(text),
+            Words::Chosen => {
                 for c in text.chars() {
                     if c.is_ascii_whitespace() { self.space() } else { self.text.push(c) }
                 }
@@ -268,9 +268,9 @@ impl<'t> Page<'t> {
         let id = element.attribute("id").to_ascii_lowercase();
         let quotes = quotes(element, &id);
         let Some(around) = self.frames.last() else { return };
-        self.doubtful |= around.words == Words::Taken && around.rows && TABLE_TOPS.contains(&name);
+        self.doubtful |= around.words == Words::Chosen && around.rows && TABLE_TOPS.contains(&name);
         let mut frame = match around.words {
-            Words::Taken => {
+            Words::Chosen => {
                 let look = self.look(element);
                 self.doubtful |= look.doubtful;
                 self.ended |= look.ruled && name == "div";
@@ -288,7 +288,7 @@ impl<'t> Page<'t> {
         if let Some(around) = self.frames.last_mut() {
             around.rows |= around.name == "table" && TABLE_ROWS.contains(&name);
         }
-        if frame.words == Words::Taken && (name == "br" || name == "hr" || PICTURES.contains(&name)) {
+        if frame.words == Words::Chosen && (name == "br" || name == "hr" || PICTURES.contains(&name)) {
             self.void(element);
             frame.inline = true;
         } else if name == "hr" {
@@ -308,7 +308,7 @@ impl<'t> Page<'t> {
         if self.takes() && frame.words == Words::Unclear && UNCLEAR.contains(&name) {
             self.mark();
         }
-        if frame.words == Words::Taken && name == "q" {
+        if frame.words == Words::Chosen && name == "q" {
             self.text.push('"');
         }
         self.frames.push(frame);
@@ -374,7 +374,7 @@ impl<'t> Page<'t> {
         let around = self.frames.last().unwrap_or(&window);
         let mut frame = Frame {
             name,
-            words: Words::Taken,
+            words: Words::Chosen,
             struck: around.struck || look.struck || ["s", "strike", "del"].contains(&name),
             breaks: look.breaks.unwrap_or(around.breaks || name == "pre" || name == "listing"),
             inline: look.inline || around.row || !BLOCKS.contains(&name),
@@ -404,7 +404,7 @@ impl<'t> Page<'t> {
         } else if quotes {
             Words::Quoted
         } else {
-            Words::Taken
+            Words::Chosen
         };
         let hidden = matches!(frame.words, Words::Absent | Words::Unclear);
         self.suspicious |= hidden && !silent && !PICTURES.contains(&name) && !matches!(name, "br" | "hr");
@@ -419,7 +419,7 @@ impl<'t> Page<'t> {
     fn close(&mut self) {
         let Some(frame) = self.frames.pop() else { return };
         let quoted = frame.words == Words::Quoted;
-        if frame.words == Words::Taken && frame.name == "q" {
+        if frame.words == Words::Chosen && frame.name == "q" {
             self.text.push('"');
         }
         if !frame.inline || quoted {

@@ -16,14 +16,14 @@ use mail_auth::common::parse::TxtRecordParser;
 use mail_auth::common::verify::DomainKey;
 use mail_auth::dkim::{Canonicalization, Signature};
 
-use super::authentication::Asked;
+use super::authentication::AuthenticationInput;
 use super::{Settings, tokens};
 use crate::limits::{RSA_BITS_MIN, RSA_BITS_WARNED, SIGNATURES_CHECKED_MAX};
 
 /// Keeps the signatures that may count, and returns why each other one does not.
 pub(super) fn keep_counting(
     message: &mut AuthenticatedMessage<'_>,
-    asked: &Asked<'_>,
+    asked: &AuthenticationInput<'_>,
     settings: &Settings,
 ) -> Vec<&'static str> {
     let mut why_not = Vec::new();
@@ -87,7 +87,7 @@ pub(super) fn is_near(one: &str, other: &str) -> bool {
 /// Returns why a signature does not count; `None` if it counts.
 pub(super) fn flaw(
     header: &Header<'_, Signature>,
-    asked: &Asked<'_>,
+    asked: &AuthenticationInput<'_>,
     settings: &Settings,
 ) -> Option<&'static str> {
     let signature = &header.header;
@@ -122,7 +122,7 @@ pub(super) fn flaw(
 
 /// Returns the identity of a message among those of its sender, if all these signatures cover it: its id, or the reply
 /// address and the date, as some mail services do not sign the id. `None` if they cover neither, or if there are none.
-pub(super) fn identity(signatures: &[&Signature], asked: &Asked<'_>) -> Option<String> {
+pub(super) fn identity(signatures: &[&Signature], asked: &AuthenticationInput<'_>) -> Option<String> {
     let covered = |name: &str| {
         let covers = |it: &&Signature| it.h.iter().any(|signed| signed.trim().eq_ignore_ascii_case(name));
         asked.headers.all(name).count() == 1 && !signatures.is_empty() && signatures.iter().all(covers)

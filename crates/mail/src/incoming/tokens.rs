@@ -94,7 +94,7 @@ pub(super) fn of(
     envelope: &Envelope,
     settings: &Settings,
 ) -> Result<Vec<Token>, Unusable> {
-    let mut found = Found(Vec::new());
+    let mut found = TokenSet(Vec::new());
     for recipient in &envelope.recipients {
         found.add(settings.in_address(recipient), TokenPosition::Envelope);
     }
@@ -124,7 +124,7 @@ pub(super) fn stands_in(token: &str, headers: &Headers<'_>, name: &str, settings
 
 /// Everything in a text that looks like a reply address of ours.
 pub(super) fn in_text(text: &str, settings: &Settings) -> Vec<String> {
-    let mut found = Found(Vec::new());
+    let mut found = TokenSet(Vec::new());
     let word = |c: char| c.is_ascii_alphanumeric() || "+._-=@".contains(c);
     for word in
         text.split(|c| !word(c)).filter(|word| word.contains('@') && word.len() <= 2 * TOKEN_BYTES_MAX)
@@ -138,9 +138,9 @@ pub(super) fn in_text(text: &str, settings: &Settings) -> Vec<String> {
     found.0.into_iter().map(|token| token.text).collect()
 }
 
-struct Found(Vec<Token>);
+struct TokenSet(Vec<Token>);
 
-impl Found {
+impl TokenSet {
     fn add(&mut self, text: Option<String>, position: TokenPosition) {
         let Some(text) = text else { return };
         if self.0.len() < TOKENS_MAX && !self.0.iter().any(|known| known.text == text) {

@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf, Write
 use tokio::time::timeout;
 
 use super::command::Command;
-use super::{Receive, Taken, lines};
+use super::{Receive, ReceiveOutcome, lines};
 use crate::incoming::Envelope;
 use crate::limits::{
     LMTP_COMMAND_TIME_MAX, LMTP_ERRORS_MAX, LMTP_LINE_BYTES_MAX, LMTP_MESSAGE_TIME_MAX, LMTP_MESSAGES_MAX,
@@ -149,9 +149,9 @@ impl<S: AsyncRead + AsyncWrite + Send, R: Receive> Session<'_, S, R> {
         let reply = match timeout(LMTP_MESSAGE_TIME_MAX, self.message()).await.map_err(late)?? {
             None => "552 5.3.4 too large",
             Some(raw) => match self.receiver.receive(envelope, raw).await {
-                Taken::Kept => "250 2.0.0 accepted",
-                Taken::Later => "451 4.3.0 try again later",
-                Taken::Refused => "554 5.6.0 refused",
+                ReceiveOutcome::Stored => "250 2.0.0 accepted",
+                ReceiveOutcome::Later => "451 4.3.0 try again later",
+                ReceiveOutcome::Refused => "554 5.6.0 refused",
             },
         };
         self.messages += 1;

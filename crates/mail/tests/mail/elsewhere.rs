@@ -6,7 +6,7 @@ mod reached;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use sha2::{Digest as _, Sha256};
-use switchward_expr::Verdict;
+use switchward_expr::ReplyDecision;
 use switchward_mail::incoming::{Envelope, Settings, Sorted};
 
 use crate::forged::{self, RESULTS, all_phrases};
@@ -162,7 +162,7 @@ impl Tally {
             return;
         }
         let seen = Seen::of(&raw, envelope, settings).await;
-        if seen.decides_beside(meant) != Verdict::Undecided {
+        if seen.decides_beside(meant) != ReplyDecision::Undecided {
             self.wrong.push(format!("{way}: {}\n{seen:?}", String::from_utf8_lossy(&raw)));
         }
         *self.ways.entry(way).or_default().entry(sorted_as(&seen)).or_default() += 1;
@@ -186,7 +186,7 @@ async fn no_mail_decides_that_was_signed_for_somebody_else() {
             languages.insert(language.name);
             // The same mail to us decides, so the mails below fail only because of their recipients.
             let control = template.to(REPLY_TO).seen().await.decides();
-            assert_ne!(control, Verdict::Undecided, "{phrase:?} signed over {fields:?}");
+            assert_ne!(control, ReplyDecision::Undecided, "{phrase:?} signed over {fields:?}");
             controls += 1;
             for hostile in all_ways(&template) {
                 for from_mailbox in [false, true] {
@@ -219,6 +219,6 @@ async fn a_mail_to_somebody_else_is_proved_to_them() {
     for fields in SIGNERS {
         let template = SignedMail { phrase: "approved", language: &LANGUAGES[0], fields };
         let seen = Seen::of(&template.to(BOB).raw(), &Envelope::default(), &theirs).await;
-        assert_eq!(seen.decides(), Verdict::Approve, "{fields:?}: {seen:?}");
+        assert_eq!(seen.decides(), ReplyDecision::Approve, "{fields:?}: {seen:?}");
     }
 }

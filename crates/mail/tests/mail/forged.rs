@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use switchward_expr::{APPROVALS, REJECTIONS, Verdict};
+use switchward_expr::{APPROVALS, REJECTIONS, ReplyDecision};
 use switchward_mail::incoming::{Envelope, Peer, Settings};
 
 use crate::harness::{APPROVER, HARNESS, Key, LOOKALIKE, Mail, REPLY_TO, SIGNED, SUBJECT, Seen, TRUSTED};
@@ -344,7 +344,7 @@ async fn nobody_decides_for_the_approver() {
         for case in families.iter().flat_map(|family| family(phrase)) {
             let sorted = Seen::of(&case.mail.raw(), &case.envelope, settings(case.trusting)).await;
             count += 1;
-            if sorted.decides() != Verdict::Undecided {
+            if sorted.decides() != ReplyDecision::Undecided {
                 wrong.push(format!("{} {phrase:?}: {sorted:?}", case.name));
             }
         }
@@ -416,7 +416,7 @@ async fn each_way_of_proving_a_sender_works() {
     ];
     for (name, mail, envelope, trusting) in cases {
         let sorted = Seen::of(&mail.raw(), &envelope, settings(trusting)).await;
-        assert_eq!(sorted.decides(), Verdict::Approve, "{name}: {sorted:?}");
+        assert_eq!(sorted.decides(), ReplyDecision::Approve, "{name}: {sorted:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Genuine replies: what a person wrote is what is read.
 
-use switchward_expr::{APPROVALS, REJECTIONS, Verdict};
+use switchward_expr::{APPROVALS, REJECTIONS, ReplyDecision};
 use switchward_mail::incoming::Sorted;
 
 use crate::harness::{Mail, base64, said};
@@ -16,8 +16,8 @@ pub(crate) fn request() -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn expected(phrase: &str) -> Verdict {
-    if APPROVALS.contains(&phrase) { Verdict::Approve } else { Verdict::Reject }
+fn expected(phrase: &str) -> ReplyDecision {
+    if APPROVALS.contains(&phrase) { ReplyDecision::Approve } else { ReplyDecision::Reject }
 }
 
 fn capital(phrase: &str) -> String {
@@ -25,7 +25,7 @@ fn capital(phrase: &str) -> String {
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-async fn read(mail: Mail) -> (Verdict, String) {
+async fn read(mail: Mail) -> (ReplyDecision, String) {
     let seen = mail.genuine().seen().await;
     let verdict = seen.decides();
     match seen.sorted {
@@ -108,7 +108,7 @@ async fn nearly_all_clear_decisions_are_read_and_none_as_another() {
                 count += 1;
                 if verdict == expected(phrase) {
                     read_right += 1;
-                } else if verdict != Verdict::Undecided {
+                } else if verdict != ReplyDecision::Undecided {
                     wrong.push(format!("{} {own:?}: {verdict:?} of {text:?}", shape.name));
                 }
             }
@@ -131,7 +131,7 @@ async fn nothing_is_read_of_a_reply_without_words_of_its_own() {
     for shape in SHAPES {
         for language in LANGUAGES {
             let (_, text) = read((shape.mail)(&Talk { own: "", quoted: &quoted, language })).await;
-            assert_eq!(said(&text), Verdict::Undecided, "{} {}: {text:?}", shape.name, language.name);
+            assert_eq!(said(&text), ReplyDecision::Undecided, "{} {}: {text:?}", shape.name, language.name);
         }
     }
 }

@@ -3,7 +3,7 @@
 use mail_auth::common::crypto::SigningKey as _;
 use mail_auth::common::headers::{Writable, Writer};
 use sha2::{Digest as _, Sha256};
-use switchward_expr::Verdict;
+use switchward_expr::ReplyDecision;
 
 use crate::harness::{HARNESS, Key, Mail, REPLY_TO, base64};
 
@@ -66,13 +66,15 @@ impl Mail {
 async fn a_signature_by_hand_is_a_good_one() {
     let fields = ["From", "To", "Subject", "Message-ID"];
     let mail = || Mail::plain("approved\n\nDana\n").set("To", REPLY_TO);
-    assert_eq!(mail().signed_by_hand(&usual(&fields)).seen().await.decides(), Verdict::Approve);
+    assert_eq!(mail().signed_by_hand(&usual(&fields)).seen().await.decides(), ReplyDecision::Approve);
     let known = Hand { tags: "t=1700000000; x=4000000000; q=dns/txt; i=@corp.example; ", ..usual(&fields) };
-    assert_eq!(mail().signed_by_hand(&known).seen().await.decides(), Verdict::Approve);
+    assert_eq!(mail().signed_by_hand(&known).seen().await.decides(), ReplyDecision::Approve);
     // A key of 1,024 bits is short, and counts.
-    for (bits, wanted) in
-        [("512", Verdict::Undecided), ("768", Verdict::Undecided), ("1024", Verdict::Approve)]
-    {
+    for (bits, wanted) in [
+        ("512", ReplyDecision::Undecided),
+        ("768", ReplyDecision::Undecided),
+        ("1024", ReplyDecision::Approve),
+    ] {
         let seen = by_rsa(bits).seen().await;
         assert_eq!(seen.decides(), wanted, "{bits}");
         let is_warned_of = |word| seen.proofs.iter().any(|proof| proof.detail.contains(&word));

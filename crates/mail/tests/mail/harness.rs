@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use mail_auth::common::crypto::Ed25519Key;
 use mail_auth::common::headers::HeaderWriter;
 use mail_auth::dkim::{DkimSigner, Done};
-use switchward_expr::{Verdict, decision_line};
+use switchward_expr::{ReplyDecision, decision_line};
 use switchward_mail::incoming::{Authentication, Dns, Envelope, Settings, Sorted, authenticate, sort};
 
 use crate::hand_signed::RSA_KEYS;
@@ -215,12 +215,12 @@ impl Seen {
 
     /// What it would decide, whichever of its tokens was made for the approver: a reply of theirs, proved, whose first own
     /// line is a phrase.
-    pub(crate) fn decides(&self) -> Verdict {
+    pub(crate) fn decides(&self) -> ReplyDecision {
         self.decides_beside(None)
     }
 
     /// The same, at any other token than the one that they wrote to.
-    pub(crate) fn decides_beside(&self, meant: Option<&str>) -> Verdict {
+    pub(crate) fn decides_beside(&self, meant: Option<&str>) -> ReplyDecision {
         match &self.sorted {
             Sorted::Reply(reply)
                 if reply.from.text == APPROVER
@@ -233,14 +233,14 @@ impl Seen {
                 said(&reply.text)
             }
             Sorted::Reply(_) | Sorted::Machine { .. } | Sorted::Bounce(_) | Sorted::Unusable { .. } => {
-                Verdict::Undecided
+                ReplyDecision::Undecided
             }
         }
     }
 }
 
 /// What the engine reads in a text.
-pub(crate) fn said(text: &str) -> Verdict {
+pub(crate) fn said(text: &str) -> ReplyDecision {
     decision_line::<&str>(text, &[], &[], &[])
 }
 

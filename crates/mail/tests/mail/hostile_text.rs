@@ -1,6 +1,6 @@
 //! Authenticated messages of the approver with a phrase that they have not written, or that is invisible.
 
-use switchward_expr::Verdict;
+use switchward_expr::ReplyDecision;
 
 use crate::forged::all_phrases;
 use crate::harness::{Mail, base64};
@@ -506,7 +506,7 @@ async fn nothing_that_the_approver_has_not_written_in_sight_decides() {
         for (name, mail) in all(phrase, at) {
             let sorted = mail.genuine().seen().await;
             count += 1;
-            if sorted.decides() != Verdict::Undecided {
+            if sorted.decides() != ReplyDecision::Undecided {
                 wrong.push(format!("{name} {phrase:?}: {sorted:?}"));
             }
         }

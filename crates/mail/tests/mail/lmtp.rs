@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use switchward_mail::incoming::Envelope;
 use switchward_mail::limits::{LMTP_ERRORS_MAX, LMTP_LINE_BYTES_MAX, LMTP_RECIPIENTS_MAX, MESSAGE_BYTES_MAX};
-use switchward_mail::lmtp::{Ended, Receive, Taken, converse, serve};
+use switchward_mail::lmtp::{Ended, Receive, ReceiveOutcome, converse, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -18,13 +18,13 @@ impl Receive for Box {
         recipient.starts_with("r+")
     }
 
-    async fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> Taken {
+    async fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> ReceiveOutcome {
         let text = String::from_utf8_lossy(&raw).into_owned();
         self.0.lock().unwrap().push((envelope, raw));
         match text {
-            text if text.contains("later") => Taken::Later,
-            text if text.contains("refuse") => Taken::Refused,
-            _ => Taken::Kept,
+            text if text.contains("later") => ReceiveOutcome::Later,
+            text if text.contains("refuse") => ReceiveOutcome::Refused,
+            _ => ReceiveOutcome::Stored,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Mail of machines, with any text, and reports about mail that did not arrive.
 
-use switchward_expr::Verdict;
+use switchward_expr::ReplyDecision;
 use switchward_mail::incoming::{Envelope, MachineKind, Sorted};
 
 use crate::forged::all_phrases;
@@ -69,7 +69,7 @@ async fn a_machine_is_known_whatever_it_says() {
     println!("{count} messages of machines");
     assert!(count >= 1000, "{count}");
     let person = Mail::plain("approved\n").set("Auto-Submitted", "no (a person)").genuine();
-    assert_eq!(person.seen().await.decides(), Verdict::Approve);
+    assert_eq!(person.seen().await.decides(), ReplyDecision::Approve);
 }
 
 #[test]

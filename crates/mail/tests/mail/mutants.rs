@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use switchward_expr::Verdict;
+use switchward_expr::ReplyDecision;
 use tokio::runtime::Runtime;
 
 use crate::genuine::request;
@@ -24,7 +24,7 @@ static QUESTIONS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     SHAPES.iter().enumerate().map(mail).collect()
 });
 
-fn sorted(raw: &[u8]) -> Verdict {
+fn sorted(raw: &[u8]) -> ReplyDecision {
     let began = Instant::now();
     let seen = RUNTIME.block_on(Seen::of(raw, &Default::default(), &HARNESS.trusting));
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
@@ -87,22 +87,22 @@ proptest! {
     #[test]
     fn a_changed_message_decides_nothing(which in any::<prop::sample::Index>(), changes in proptest::collection::vec(change(), 1..5)) {
         let raw = changed(&QUESTIONS[which.index(QUESTIONS.len())], &changes);
-        prop_assert_eq!(sorted(&raw), Verdict::Undecided);
+        prop_assert_eq!(sorted(&raw), ReplyDecision::Undecided);
     }
 
     #[test]
     fn any_bytes_are_sorted(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        prop_assert_eq!(sorted(&bytes), Verdict::Undecided);
+        prop_assert_eq!(sorted(&bytes), ReplyDecision::Undecided);
     }
 
     #[test]
     fn any_html_is_read(html in "(<(/?(div|p|b|a|table|td|caption|select|svg|math|template|blockquote|style|script)( style=\"[a-z:;0-9#%-]{0,20}\")?)>|[a-z &;<\"']{0,8}){0,30}") {
         let mail = Mail::html(&html);
-        prop_assert_eq!(sorted(&mail.raw()), Verdict::Undecided);
+        prop_assert_eq!(sorted(&mail.raw()), ReplyDecision::Undecided);
     }
 
     #[test]
     fn any_text_is_read(text in "(> |On |wrote:|\n|[a-z]{1,6}| |--|From: |2024|@|<|\u{200b}|\u{202e}|é){0,60}") {
-        prop_assert_eq!(sorted(&Mail::plain(&text).raw()), Verdict::Undecided);
+        prop_assert_eq!(sorted(&Mail::plain(&text).raw()), ReplyDecision::Undecided);
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use mail_auth::dkim::Canonicalization;
-use switchward_expr::{APPROVALS, REJECTIONS, Verdict};
+use switchward_expr::{APPROVALS, REJECTIONS, ReplyDecision};
 use switchward_mail::incoming::{Envelope, Sorted};
 
 use crate::genuine::request;
@@ -190,14 +190,14 @@ const ASKING: &[&str] = &[
 ];
 
 /// What is written, and what it is meant to do.
-fn writings(at: usize) -> Vec<(String, Verdict)> {
+fn writings(at: usize) -> Vec<(String, ReplyDecision)> {
     let decisions = DECIDING.iter().enumerate().flat_map(move |(step, form)| {
         let approval = APPROVALS[(at * 5 + step) % APPROVALS.len()];
         let rejection = REJECTIONS[(at * 3 + step) % REJECTIONS.len()];
-        [(approval, Verdict::Approve), (rejection, Verdict::Reject)]
+        [(approval, ReplyDecision::Approve), (rejection, ReplyDecision::Reject)]
             .map(|(phrase, meant)| (form.replace('@', &capital(phrase)), meant))
     });
-    let questions = ASKING.iter().map(|text| ((*text).to_owned(), Verdict::Undecided));
+    let questions = ASKING.iter().map(|text| ((*text).to_owned(), ReplyDecision::Undecided));
     decisions.chain(questions).collect()
 }
 
@@ -225,7 +225,7 @@ struct Came {
 impl Came {
     /// Counts a reply by what its writer meant. Each is recorded in its session and answered, which the gateway's tests
     /// check.
-    fn add(&mut self, name: &str, seen: &Seen, meant: Verdict) {
+    fn add(&mut self, name: &str, seen: &Seen, meant: ReplyDecision) {
         self.all += 1;
         let Sorted::Reply(reply) = &seen.sorted else { panic!("{name}: {seen:?}") };
         let [proof] = &seen.proofs[..] else { panic!("{name}: {seen:?}") };
@@ -233,20 +233,20 @@ impl Came {
         if !proof.is_signed() {
             // Not proved for good, so that it is answered and not tried again.
             assert!(!proof.is_open() && proof.detail.contains(&"field_not_signed"), "{name}: {proof:?}");
-            assert_eq!(seen.decides(), Verdict::Undecided, "{name}");
+            assert_eq!(seen.decides(), ReplyDecision::Undecided, "{name}");
             self.unproved += 1;
             return;
         }
         let does = said(&reply.text);
-        assert!(does == meant || does == Verdict::Undecided, "{name}: {:?}", reply.text);
+        assert!(does == meant || does == ReplyDecision::Undecided, "{name}: {:?}", reply.text);
         match (meant, does) {
-            (Verdict::Undecided, _) => self.asked += 1,
-            (Verdict::Approve | Verdict::Reject, Verdict::Undecided) => {
+            (ReplyDecision::Undecided, _) => self.asked += 1,
+            (ReplyDecision::Approve | ReplyDecision::Reject, ReplyDecision::Undecided) => {
                 self.deciding += 1;
                 self.unclear += 1;
                 println!("unclear: {name}: {:?}", reply.text.lines().next().unwrap_or_default());
             }
-            (Verdict::Approve | Verdict::Reject, _) => {
+            (ReplyDecision::Approve | ReplyDecision::Reject, _) => {
                 self.deciding += 1;
                 self.decided += 1;
             }

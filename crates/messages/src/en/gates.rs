@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use switchward_machine::{GateKind, Recipient, SessionId, Time};
-use switchward_state::approval::{AskedCall, OpenGate, Quorum, RequestSubject};
+use switchward_state::approval::{OpenGate, ProposedCall, Quorum, RequestSubject};
 use switchward_state::limits::MAIL_ARGS_BYTES_MAX;
 use switchward_state::policy::time_text;
 use switchward_state::session::Session;
@@ -108,7 +108,7 @@ pub fn at(time: Time) -> String {
 }
 
 /// A call's arguments as they were given, with every character visible.
-fn arguments(call: &AskedCall) -> String {
+fn arguments(call: &ProposedCall) -> String {
     let text = match serde_json::from_slice::<serde_json::Value>(&call.args) {
         Ok(value) => serde_json::to_string_pretty(&value).unwrap_or_default(),
         Err(_) => String::from_utf8_lossy(&call.args).into_owned(),

@@ -160,7 +160,7 @@ fn not_counted(why: NotCounted) -> &'static str {
              address. Some mail services do not sign the address that a mail goes to.\nPlease decide on the decision \
              page."
         }
-        NotCounted::NoLongerAsked => {
+        NotCounted::NoLongerRecipient => {
             "Your reply has come, and nothing is decided by it: somebody else is asked now instead of you."
         }
         NotCounted::ReceiverUnknown => {

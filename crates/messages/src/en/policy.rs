@@ -126,9 +126,9 @@ pub fn shortage(shortage: &Shortage) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallOutcome {
     /// The call was decided like this.
-    Said(CallEffect),
+    Decided(CallEffect),
     /// A person must decide, and nobody who may was notified.
-    AskedNobody,
+    Unnotified,
     /// This would be said, if the call were made.
     Would(CallEffect),
 }
@@ -137,10 +137,10 @@ pub enum CallOutcome {
 #[must_use]
 pub fn call_outcome(outcome: CallOutcome) -> &'static str {
     match outcome {
-        CallOutcome::Said(CallEffect::Allow) => "allowed",
-        CallOutcome::Said(CallEffect::Ask) => "a person is asked",
-        CallOutcome::Said(CallEffect::Deny) => "denied",
-        CallOutcome::AskedNobody => "a person must decide",
+        CallOutcome::Decided(CallEffect::Allow) => "allowed",
+        CallOutcome::Decided(CallEffect::Ask) => "a person is asked",
+        CallOutcome::Decided(CallEffect::Deny) => "denied",
+        CallOutcome::Unnotified => "a person must decide",
         CallOutcome::Would(CallEffect::Allow) => "would be allowed",
         CallOutcome::Would(CallEffect::Ask) => "would be asked about",
         CallOutcome::Would(CallEffect::Deny) => "would be denied",

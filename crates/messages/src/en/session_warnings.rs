@@ -33,7 +33,7 @@ pub fn session_warning(warning: &SessionWarning) -> String {
         SessionWarning::NobodyBehind { name } => {
             format!("{name} is to be told, and leads to no address now")
         }
-        SessionWarning::NobodyAsked { problem } => {
+        SessionWarning::NoRecipients { problem } => {
             format!("nobody can be asked, and the state is not left: {problem}")
         }
         SessionWarning::AtGate { gate, trouble } => at_gate(*gate, trouble),
@@ -43,10 +43,10 @@ pub fn session_warning(warning: &SessionWarning) -> String {
 fn at_gate(gate: OpenId, trouble: &GateTrouble) -> String {
     let gate = gate.0;
     match trouble {
-        GateTrouble::FewAsked { need, asks, open: false } => format!(
+        GateTrouble::TooFewRecipients { need, asks, open: false } => format!(
             "gate {gate} needs {need} approvals and asks {asks} who may decide: it stays open until more are asked"
         ),
-        GateTrouble::FewAsked { need, asks, open: true } => format!(
+        GateTrouble::TooFewRecipients { need, asks, open: true } => format!(
             "gate {gate} needs {need} approvals and tells {asks} who may decide: others must approve as well"
         ),
         GateTrouble::SharedAddresses { people, addresses } => {

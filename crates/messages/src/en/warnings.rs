@@ -24,7 +24,7 @@ pub fn warning(warning: &Warning) -> String {
         Warning::FewNotified { need, can } => {
             format!("it takes {need} approvals, and only {can} of those who are notified may decide")
         }
-        Warning::FewAsked { wanted, can, need } => {
+        Warning::TooFewRecipients { wanted, can, need } => {
             format!(
                 "{wanted} approvals are required, and only {can} of those who are asked may decide: it takes {need}"
             )

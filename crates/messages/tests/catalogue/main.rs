@@ -120,7 +120,7 @@ fn notices() -> Vec<Notice> {
         NotCounted::Unseen,
         NotCounted::Empty,
         NotCounted::Unproved,
-        NotCounted::NoLongerAsked,
+        NotCounted::NoLongerRecipient,
         NotCounted::ReceiverUnknown,
         NotCounted::ReceiverUnfit,
     ];
@@ -198,7 +198,7 @@ fn name_of_warning(warning: &Warning) -> &'static str {
         Warning::Waiting { .. } => 3,
         Warning::AllOfNobody => 4,
         Warning::FewNotified { .. } => 5,
-        Warning::FewAsked { .. } => 6,
+        Warning::TooFewRecipients { .. } => 6,
         Warning::NotInDirectory { .. } => 7,
         Warning::UnprovedBounce { .. } => 8,
     };
@@ -217,7 +217,7 @@ fn every_warning_is_rendered() {
         waiting(MailCap::Address, 7),
         Warning::AllOfNobody,
         Warning::FewNotified { need: 3, can: 2 },
-        Warning::FewAsked { wanted: 4, can: 2, need: 3 },
+        Warning::TooFewRecipients { wanted: 4, can: 2, need: 3 },
         Warning::NotInDirectory { who: "eve@a.example".into() },
         Warning::UnprovedBounce { to: "ann@a.example".into() },
     ];

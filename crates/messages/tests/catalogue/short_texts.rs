@@ -49,12 +49,12 @@ fn what_a_policy_says_is_rendered() {
     let limit = Shortage::Limit { capability: capability.into() };
     made.push_str(&entry("shortage", &[&shortage(&Shortage::Grants { most: 8 }), &shortage(&limit)]));
     let effects = [CallEffect::Allow, CallEffect::Ask, CallEffect::Deny];
-    made.push_str(&entry("outcome", &effects.map(|effect| call_outcome(CallOutcome::Said(effect)))));
+    made.push_str(&entry("outcome", &effects.map(|effect| call_outcome(CallOutcome::Decided(effect)))));
     made.push_str(&entry(
         "outcome, if made",
         &effects.map(|effect| call_outcome(CallOutcome::Would(effect))),
     ));
-    made.push_str(&entry("outcome", &[call_outcome(CallOutcome::AskedNobody)]));
+    made.push_str(&entry("outcome", &[call_outcome(CallOutcome::Unnotified)]));
     same(&made, include_str!("../expected/policy.txt"));
 }
 

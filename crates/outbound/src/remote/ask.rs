@@ -63,7 +63,7 @@ impl FromServers {
         let ask = || async {
             match decode(&self.0.servers.ask(bucket, bytes.clone()).await?)? {
                 Answer::Later => Err("the leader cannot answer now".to_owned()),
-                answer @ (Answer::Wanted { .. } | Answer::Taken | Answer::Gone) => Ok(answer),
+                answer @ (Answer::Wanted { .. } | Answer::Accepted | Answer::Gone) => Ok(answer),
             }
         };
         let answer = ask.retry(pauses()).await;
@@ -93,7 +93,7 @@ impl Answers for FromServers {
                 tenant.into_iter().for_each(|name| self.know(head.tenant, name));
                 true
             }
-            Some(Answer::Taken | Answer::Gone | Answer::Later) | None => false,
+            Some(Answer::Accepted | Answer::Gone | Answer::Later) | None => false,
         }
     }
 
@@ -101,7 +101,7 @@ impl Answers for FromServers {
         let head = job.head();
         let report = Question::Report { job: head.clone(), outcome: outcome.into() };
         match self.ask(&head, &report).await {
-            Some(Answer::Taken) => Ok(()),
+            Some(Answer::Accepted) => Ok(()),
             Some(Answer::Gone) => Err(AnswerError::Gone),
             Some(Answer::Wanted { .. } | Answer::Later) | None => Err(AnswerError::Later),
         }
@@ -126,7 +126,7 @@ mod tests {
     /// Answers in turn, the last one for ever, and keeps the questions.
     struct Scripted {
         answers: Mutex<Vec<Result<Answer, String>>>,
-        asked: Asked,
+        asked: Questions,
     }
 
     #[async_trait]
@@ -139,10 +139,10 @@ mod tests {
         }
     }
 
-    type Asked = Arc<Mutex<Vec<(Option<Bucket>, Question)>>>;
+    type Questions = Arc<Mutex<Vec<(Option<Bucket>, Question)>>>;
 
-    fn servers(answers: &[Result<Answer, String>]) -> (FromServers, Asked) {
-        let asked = Asked::default();
+    fn servers(answers: &[Result<Answer, String>]) -> (FromServers, Questions) {
+        let asked = Questions::default();
         let scripted = Scripted { answers: Mutex::new(answers.to_vec()), asked: Arc::clone(&asked) };
         (FromServers::new(scripted), asked)
     }
@@ -183,7 +183,7 @@ mod tests {
         let outcome = || Ok(Delivered::Webhook { status: 200 });
         let lost = || Err("no server".to_owned());
         for (answers, expected) in [
-            (vec![lost(), Ok(Answer::Later), Ok(Answer::Taken)], Ok(())),
+            (vec![lost(), Ok(Answer::Later), Ok(Answer::Accepted)], Ok(())),
             (vec![lost(), Ok(Answer::Gone)], Err(AnswerError::Gone)),
             (vec![lost()], Err(AnswerError::Later)),
             (vec![Ok(Answer::Later)], Err(AnswerError::Later)),

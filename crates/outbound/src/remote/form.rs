@@ -37,8 +37,8 @@ pub(super) enum Answer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tenant: Option<String>,
     },
-    /// The outcome was taken.
-    Taken,
+    /// The outcome is recorded.
+    Accepted,
     /// Nobody waits for it any more.
     Gone,
     /// The leader cannot answer now.
@@ -172,7 +172,7 @@ mod tests {
 
     fn answers() -> Vec<Answer> {
         let wanted = |tenant: Option<&str>| Answer::Wanted { tenant: tenant.map(str::to_owned) };
-        vec![wanted(Some("acme")), wanted(None), Answer::Taken, Answer::Gone, Answer::Later]
+        vec![wanted(Some("acme")), wanted(None), Answer::Accepted, Answer::Gone, Answer::Later]
     }
 
     /// The lines of what is sent, without the form byte.
@@ -205,7 +205,8 @@ mod tests {
         }
         let unknown = b"\x01{\"failed\":{\"reason\":\"x\",\"message\":\"\"}}";
         assert!(decode::<SentOutcome>(unknown).is_err());
-        for wrong in [&b""[..], b"\x01", b"\x02\"taken\"", b"\x01{\"wanted\":", b"\x01\"no\"", b"\x01\xff"] {
+        for wrong in [&b""[..], b"\x01", b"\x02\"accepted\"", b"\x01{\"wanted\":", b"\x01\"no\"", b"\x01\xff"]
+        {
             assert!(decode::<Answer>(wrong).is_err() && decode::<Question>(wrong).is_err(), "{wrong:?}");
         }
     }

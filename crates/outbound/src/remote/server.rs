@@ -49,7 +49,7 @@ impl DeliveryServer {
         }
         drop(view);
         match self.shards.offer(job, outcome.into()).await {
-            Ok(()) => Answer::Taken,
+            Ok(()) => Answer::Accepted,
             Err(AnswerError::Gone) => Answer::Gone,
             Err(AnswerError::Later) => Answer::Later,
         }

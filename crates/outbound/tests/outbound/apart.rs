@@ -71,7 +71,7 @@ async fn a_report_counts_only_for_what_is_on_the_bus_and_on_its_channel() {
     );
     assert_eq!(said(&servers, &work).await, Ok(r#""gone""#.to_owned()));
     assert_eq!(effects(&servers, session).await, before, "nothing has changed");
-    assert_eq!(said(&servers, &report(before[0], r#""mail""#, sent)).await, Ok(r#""taken""#.to_owned()));
+    assert_eq!(said(&servers, &report(before[0], r#""mail""#, sent)).await, Ok(r#""accepted""#.to_owned()));
     assert_eq!(effects(&servers, session).await, before[1..]);
     servers.end().await;
 }

@@ -128,7 +128,7 @@ impl Servers {
             servers.roles.push(Role::start_relays(cluster, bus, &settings_of_relays));
         }
         let answering = NODES.map(|node| servers.delivery_server(node));
-        let from = FromServers::new(Asked { answering, turn: AtomicU32::default() });
+        let from = FromServers::new(RotatingServers { answering, turn: AtomicU32::default() });
         let answers = Arc::new(from.clone());
         let worker = Worker::start(servers.bus.clone(), answers, from, settings(&servers.sent));
         (servers, worker.unwrap())
@@ -186,13 +186,13 @@ impl Servers {
 }
 
 /// Asks the servers in turn. Every third question gets no answer, although it is answered.
-struct Asked {
+struct RotatingServers {
     answering: [DeliveryServer; 3],
     turn: AtomicU32,
 }
 
 #[async_trait]
-impl AskServers for Asked {
+impl AskServers for RotatingServers {
     async fn ask(&self, _: Option<Bucket>, question: Bytes) -> Result<Bytes, String> {
         let turn = self.turn.fetch_add(1, Ordering::SeqCst);
         let server = &self.answering[usize::try_from(turn).unwrap() % NODES.len()];

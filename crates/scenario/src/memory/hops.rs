@@ -37,7 +37,7 @@ impl<O: Observer> Memory<O> {
             let decisions = self.decisions();
             let asked = self.ask_ledger(&command)?;
             let asking = Asking { command: &command, round, decisions, answer: &asked };
-            O::observe(self, Moment::Asked(&asking))?;
+            O::observe(self, Moment::LimitsChecked(&asking))?;
             match asked {
                 Err(rejection) => return Ok(Err(rejection)),
                 Ok(check) => command.take_along(check),
@@ -57,7 +57,7 @@ impl<O: Observer> Memory<O> {
     ///
     /// # Errors
     /// As [`Memory::execute`].
-    pub fn ask_ledger(&mut self, command: &Command) -> Result<Asked, Broken> {
+    pub fn ask_ledger(&mut self, command: &Command) -> Result<LimitAnswer, Broken> {
         let plan = self.plan(command)?;
         match plan {
             Plan::Direct => Ok(Ok(None)),
@@ -90,7 +90,7 @@ impl<O: Observer> Memory<O> {
     ///
     /// # Errors
     /// As [`Memory::execute`].
-    pub fn reserve(&mut self, tenant: TenantId, ledgers: Ledgers) -> Result<Asked, Broken> {
+    pub fn reserve(&mut self, tenant: TenantId, ledgers: Ledgers) -> Result<LimitAnswer, Broken> {
         let Ledgers { call, rules, estimate } = ledgers;
         let (mut parts, mut held) = (Vec::new(), Vec::new());
         for (process, rules) in by_ledger(&rules) {
@@ -179,4 +179,4 @@ impl<O: Observer> Memory<O> {
 }
 
 /// The ledgers' answer about a command; `None` if they need not be asked.
-pub type Asked = Result<Option<LimitCheck>, Rejection>;
+pub type LimitAnswer = Result<Option<LimitCheck>, Rejection>;

@@ -5,7 +5,7 @@ mod observer;
 mod server_tasks;
 mod shard;
 
-pub use hops::Asked;
+pub use hops::LimitAnswer;
 pub use observer::{Asking, Moment, Observer};
 pub use shard::Shard;
 use switchward_machine::{TenantId, Time};

@@ -3,7 +3,7 @@
 use switchward_machine::Time;
 use switchward_state::{Command, Due};
 
-use super::hops::Asked;
+use super::hops::LimitAnswer;
 use super::{Memory, ShardIx};
 use crate::system::{Answer, Broken};
 
@@ -30,7 +30,7 @@ pub enum Moment<'m> {
     /// A caller's command is answered, and its effects are relayed.
     Submitted(&'m Command, &'m Answer),
     /// The ledgers were asked about a command.
-    Asked(&'m Asking<'m>),
+    LimitsChecked(&'m Asking<'m>),
     /// The home shard is about to decide; the command carries the answers of its ledgers.
     Deciding(&'m Command),
     /// The home shard has answered.
@@ -65,5 +65,5 @@ pub struct Asking<'m> {
     /// [`Memory::decisions`] before they were asked.
     pub decisions: u64,
     /// A rejection, or the check that the command takes along.
-    pub answer: &'m Asked,
+    pub answer: &'m LimitAnswer,
 }

@@ -73,7 +73,7 @@ pub struct Decide {
     /// The kind of the gate.
     pub kind: Option<Kind>,
     /// Approval, rejection, or a comment that leaves the gate open.
-    pub decision: Said,
+    pub decision: PlayedAnswer,
     /// The decider.
     pub by: String,
     /// Words beside the decision; may be empty.
@@ -115,7 +115,7 @@ pub enum Kind {
 
 /// What a person answers at a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum PlayedAnswer {
     /// One of the two decisions.
     Decided(Decision),
     /// Neither: the person comments, and the gate stays open.
@@ -136,9 +136,9 @@ fn decide(value: &Node, report: &mut Report) -> Option<Decide> {
     let comment = some_text(&fields, "comment", report).unwrap_or_default();
     // One outcome has two words at every gate: approve and resume, reject and refuse.
     let decision = match decision? {
-        "approve" | "resume" => Said::Decided(Decision::Approve),
-        "reject" | "refuse" | "decline" => Said::Decided(Decision::Refuse),
-        _ => Said::Discuss,
+        "approve" | "resume" => PlayedAnswer::Decided(Decision::Approve),
+        "reject" | "refuse" | "decline" => PlayedAnswer::Decided(Decision::Refuse),
+        _ => PlayedAnswer::Discuss,
     };
     Some(Decide { node, kind, decision, by, comment })
 }
@@ -179,7 +179,7 @@ impl Player<'_> {
         let person = Actor { subject: decide.by.clone(), role: Role::Approver };
         let comment = decide.comment.clone();
         let body = match decide.decision {
-            Said::Decided(decision) => Body::Approval(ApprovalCommand::DecideGate(DecideGate {
+            PlayedAnswer::Decided(decision) => Body::Approval(ApprovalCommand::DecideGate(DecideGate {
                 gate,
                 decision,
                 comment,
@@ -187,7 +187,7 @@ impl Player<'_> {
                 limits: None,
                 proof: None,
             })),
-            Said::Discuss => Body::Approval(ApprovalCommand::DiscussGate(DiscussGate {
+            PlayedAnswer::Discuss => Body::Approval(ApprovalCommand::DiscussGate(DiscussGate {
                 gate,
                 comment,
                 shown,

@@ -60,7 +60,7 @@ fn holds(guard: &Guard, known: &Known) -> Option<bool> {
                 (_, left) => compare(left, *op, &right).ok(),
             }
         }
-        Guard::Said(phrases) => Some(confirmed(&known.said, phrases)),
+        Guard::Confirmed(phrases) => Some(confirmed(&known.said, phrases)),
         Guard::Seen(key) => Some(known.seen.contains(key)),
         Guard::Judge { .. } | Guard::Called { .. } => None,
     }
@@ -115,7 +115,7 @@ fn note(event: &Event, runs: &mut BTreeMap<u32, Known>) {
         Event::Run(RunEvent::EventRecorded { run, key, early: None, .. }) => {
             runs.entry(run.0).or_default().seen.insert(key.clone());
         }
-        Event::Run(RunEvent::EarlyTaken { run, keys, .. }) => {
+        Event::Run(RunEvent::EarlyUsed { run, keys, .. }) => {
             runs.entry(run.0).or_default().seen.extend(keys.iter().cloned());
         }
         Event::Session(SessionEvent::MessagePosted { text, speaker: Speaker::User }) => {

@@ -20,7 +20,7 @@ use switchward_machine::Time;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::agreement::Verdict;
+use super::agreement::AgreementState;
 use super::{Clock, ClockAgreement, Comparison};
 use crate::limits::{CLOCK_AHEAD_MAX, CLOCK_APART_MAX_MS, CLOCK_LOOK};
 
@@ -32,7 +32,7 @@ pub(crate) struct AgreedClock {
 
 /// What a clock remembers.
 struct State {
-    verdict: Verdict,
+    verdict: AgreementState,
     /// The own clock when the verdict was found; `None` before, and while the server is alone.
     compared: Option<Reading>,
     /// The latest time that was given out.
@@ -80,7 +80,7 @@ impl Moved {
 impl AgreedClock {
     /// A clock that begins with this knowledge.
     pub(crate) fn over(own: Arc<dyn Clock>, first: Comparison) -> Self {
-        let verdict = Verdict::of(first);
+        let verdict = AgreementState::of(first);
         Self { own, state: Mutex::new(State { verdict, compared: None, last: Time(0), moved: None }) }
     }
 

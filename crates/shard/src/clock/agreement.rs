@@ -106,7 +106,7 @@ impl Comparison {
 
 /// What a server knows of its clock after all comparisons until now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct AgreementState {
     /// What it says.
     pub(crate) agreement: ClockAgreement,
     /// The number of clocks that it comes from.
@@ -115,7 +115,7 @@ pub(crate) struct Verdict {
     close: u32,
 }
 
-impl Verdict {
+impl AgreementState {
     /// What the first comparison says.
     pub(crate) fn of(comparison: Comparison) -> Self {
         let Comparison { agreement, opinions, .. } = comparison;
@@ -195,7 +195,7 @@ mod tests {
 
     /// What is known after these comparisons in a cluster of this many voters.
     fn after(comparisons: &[&[i64]], voters: usize) -> ClockAgreement {
-        let last = comparisons.iter().fold(Verdict::of(Comparison::UNKNOWN), |verdict, ms| {
+        let last = comparisons.iter().fold(AgreementState::of(Comparison::UNKNOWN), |verdict, ms| {
             let offsets: Vec<_> =
                 ms.iter().zip(2..).map(|(ms, server)| ClockOffset { server, ms: *ms }).collect();
             verdict.after(judge(&offsets, voters)).unwrap_or(verdict)

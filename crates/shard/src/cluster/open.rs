@@ -69,7 +69,7 @@ async fn shard_count(options: &ClusterOptions) -> io::Result<u32> {
     let data = &options.data;
     let joins = options.member.as_ref().and_then(|member| match &member.start {
         MemberStart::Join { peers } => Some((member, peers)),
-        MemberStart::Found | MemberStart::Resume => None,
+        MemberStart::FoundCluster | MemberStart::Resume => None,
     });
     let known = data.shards_known().map_err(io::Error::other)?;
     let count = match (&options.member, joins, known) {
@@ -149,7 +149,7 @@ async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, co
     let is_known = data.is_initialized();
     let start = start_of(cluster, member)?;
     match start {
-        MemberStart::Found => check_members(cluster, member.number).await?,
+        MemberStart::FoundCluster => check_members(cluster, member.number).await?,
         MemberStart::Join { .. } | MemberStart::Resume if is_known => check_server(cluster, data, member)?,
         MemberStart::Join { .. } | MemberStart::Resume => {}
     }
@@ -157,7 +157,7 @@ async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, co
     cluster.begin_leading();
     cluster.begin_answering(member);
     // It may have to do this to have leaders at all.
-    let announced = (start != MemberStart::Found)
+    let announced = (start != MemberStart::FoundCluster)
         .then(|| tokio::spawn(members::Announcement::of(data, member).work(Arc::downgrade(&cluster.0))));
     let shards: Vec<_> = cluster.all().cloned().collect();
     let missing = members::ready(&shards, patience(&start, is_known)).await?;
@@ -171,7 +171,7 @@ async fn take_part(cluster: &Cluster, data: &DataDir, member: &MemberOptions, co
     }
     // If this server leads the catalogue, it decides nothing before.
     clock_watch::known(&cluster.0).await;
-    if start == MemberStart::Found {
+    if start == MemberStart::FoundCluster {
         begin_with_rows(cluster).await?;
         members::found(cluster.catalogue(), data, member, count).await?;
     }
@@ -224,8 +224,10 @@ fn check_ring_here(cluster: &Cluster) -> io::Result<()> {
 fn start_of(cluster: &Cluster, member: &MemberOptions) -> io::Result<MemberStart> {
     let is_founded = members::map(&cluster.catalogue().read_stale())?.is_some();
     match &member.start {
-        MemberStart::Found if is_founded => Ok(MemberStart::Resume),
-        start @ (MemberStart::Found | MemberStart::Join { .. } | MemberStart::Resume) => Ok(start.clone()),
+        MemberStart::FoundCluster if is_founded => Ok(MemberStart::Resume),
+        start @ (MemberStart::FoundCluster | MemberStart::Join { .. } | MemberStart::Resume) => {
+            Ok(start.clone())
+        }
     }
 }
 
@@ -234,7 +236,7 @@ fn patience(start: &MemberStart, is_known: bool) -> Duration {
         return RESUME_READY_WAIT;
     }
     match start {
-        MemberStart::Found => FOUND_READY_WAIT,
+        MemberStart::FoundCluster => FOUND_READY_WAIT,
         MemberStart::Join { .. } | MemberStart::Resume => JOIN_READY_WAIT,
     }
 }
@@ -348,7 +350,7 @@ fn begins(options: &ClusterOptions) -> Begins {
         return Begins::Again;
     }
     match options.member.as_ref().map(|member| &member.start) {
-        None | Some(MemberStart::Found) => Begins::New,
+        None | Some(MemberStart::FoundCluster) => Begins::New,
         Some(MemberStart::Join { .. } | MemberStart::Resume) => Begins::Elsewhere,
     }
 }

@@ -53,9 +53,9 @@ pub(crate) struct Marked {
 /// The digest of a replica at a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub(crate) enum DigestAnswer {
-    /// The digest.
+    /// What the replica computed from its rows.
     #[n(0)]
-    Taken(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]),
+    Digest(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]),
     /// The digest is being computed.
     #[n(1)]
     UnderWay,
@@ -64,7 +64,7 @@ pub(crate) enum DigestAnswer {
     Behind,
     /// The replica has no digest at the mark and will have none; says why.
     #[n(3)]
-    NotTaken(#[n(0)] String),
+    NoDigest(#[n(0)] String),
 }
 
 /// What a replica that differs is compared with.
@@ -222,10 +222,10 @@ mod tests {
         let marked = Marked { index: 9, voters: vec![1, 2], learners: vec![3] };
         let outvoted = Outvoted { index: 9, digest: [7; 32], servers: vec![1, 2] };
         let answers = [
-            ("taken", DigestAnswer::Taken([7; 32])),
+            ("taken", DigestAnswer::Digest([7; 32])),
             ("under-way", DigestAnswer::UnderWay),
             ("behind", DigestAnswer::Behind),
-            ("not-taken", DigestAnswer::NotTaken("it has failed".into())),
+            ("not-taken", DigestAnswer::NoDigest("it has failed".into())),
         ];
         let backup = framed(&minicbor::bytes::ByteArray::from([3_u8; 16]));
         let mut lines =

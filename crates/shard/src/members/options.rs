@@ -36,7 +36,7 @@ pub struct MemberOptions {
 pub enum MemberStart {
     /// It founds a cluster of itself. Its data folder is new, or that of a server alone, whose number is 1. Repeated, it
     /// changes nothing.
-    Found,
+    FoundCluster,
     /// It asks these servers until one of them has admitted it. Repeated, it changes nothing.
     Join {
         /// The servers to ask, by their numbers.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use switchward_state::{Command, Reply};
 use tokio::time::Instant;
 
-use super::message::{Answer, Asked, QUESTION, decode_answer, encode_asked};
+use super::message::{Answer, LeaderRequest, QUESTION, decode_answer, encode_asked};
 use super::turns::Turns;
 use crate::clock::ClockOffset;
 use crate::failure::Failure;
@@ -54,7 +54,7 @@ impl Remote {
     /// As [`Failure`] says; [`Failure::Electing`] after [`LEADER_WAIT`] without a leader.
     pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
         let _turn = self.turns.begin(command.tenant).ok_or(Failure::Overloaded)?;
-        let asked = Asked::Submit(Box::new(command));
+        let asked = LeaderRequest::Submit(Box::new(command));
         let mut answered = self.ask(&asked, FORWARD_WAIT).await;
         if planted!(ForwardedTwice) && answered == Err(Failure::OutcomeUnknown) {
             answered = self.ask(&asked, FORWARD_WAIT).await;
@@ -81,7 +81,7 @@ impl Remote {
     /// # Errors
     /// No leader is known, or the leader does not answer in time.
     pub(crate) async fn confirm(&self) -> Result<(), Failure> {
-        match self.ask(&Asked::ReadIndex, READ_INDEX_WAIT).await.map_err(Failure::before)? {
+        match self.ask(&LeaderRequest::ReadIndex, READ_INDEX_WAIT).await.map_err(Failure::before)? {
             Answer::ReadIndex(index) if self.applied(index).await => Ok(()),
             Answer::ReadIndex(_) | Answer::Reply { .. } | Answer::Fired(_) => Err(Failure::Electing),
             Answer::Failed(failure) => Err(elsewhere(failure.before())),
@@ -93,7 +93,7 @@ impl Remote {
     /// # Errors
     /// No leader is known, or the leader does not answer. The leader then fires the timers of the batch itself.
     pub(crate) async fn fire(&self, batch: &TimerBatch) -> Result<Fired, Failure> {
-        match self.ask(&Asked::Fire(batch.clone()), FORWARD_WAIT).await.map_err(Failure::before)? {
+        match self.ask(&LeaderRequest::Fire(batch.clone()), FORWARD_WAIT).await.map_err(Failure::before)? {
             Answer::Fired(fired) => Ok(fired),
             Answer::Failed(failure) => Err(failure.before()),
             Answer::ReadIndex(_) | Answer::Reply { .. } => Err(Failure::Electing),
@@ -153,7 +153,7 @@ impl Remote {
     }
 
     /// Asks the leader; see [`Remote::servers`]. Another server is asked only if the one before it certainly did nothing.
-    async fn ask(&self, asked: &Asked, deadline: Duration) -> Result<Answer, Failure> {
+    async fn ask(&self, asked: &LeaderRequest, deadline: Duration) -> Result<Answer, Failure> {
         let mut answered = Err(Failure::Electing);
         for server in self.servers() {
             answered = self.ask_server(server, asked, deadline).await;
@@ -165,12 +165,17 @@ impl Remote {
         answered
     }
 
-    async fn ask_server(&self, leader: u64, asked: &Asked, deadline: Duration) -> Result<Answer, Failure> {
+    async fn ask_server(
+        &self,
+        leader: u64,
+        asked: &LeaderRequest,
+        deadline: Duration,
+    ) -> Result<Answer, Failure> {
         let group = self.shared.state.group().0;
         let request = PeerRequest { kind: QUESTION, group, body: encode_asked(asked) };
         let over = match asked {
-            Asked::ReadIndex => PeerConnection::Control,
-            Asked::Submit(_) | Asked::Fire(_) => PeerConnection::Bulk,
+            LeaderRequest::ReadIndex => PeerConnection::Control,
+            LeaderRequest::Submit(_) | LeaderRequest::Fire(_) => PeerConnection::Bulk,
         };
         let answered = self.transport.call(leader, over, request, deadline).await;
         let bytes = answered.map_err(|error| match error {

@@ -16,7 +16,7 @@ pub const QUESTION: u8 = 32;
 
 /// What a server asks of a shard's leader.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Asked {
+pub enum LeaderRequest {
     /// Execute this command.
     Submit(Box<Command>),
     /// Confirm with a majority that you lead, and say which entry a reader must have applied.
@@ -43,9 +43,9 @@ pub enum Answer {
     Failed(Failure),
 }
 
-/// Sent form of [`Asked`].
+/// Sent form of [`LeaderRequest`].
 #[derive(Encode, Decode)]
-enum AskedForm {
+enum LeaderRequestForm {
     #[n(0)]
     Submit(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
     #[n(1)]
@@ -103,11 +103,11 @@ enum FailureForm {
 
 /// Encodes a question: a form byte, then its kind and its parts.
 #[must_use]
-pub fn encode_asked(asked: &Asked) -> Bytes {
+pub fn encode_asked(asked: &LeaderRequest) -> Bytes {
     framed(&match asked {
-        Asked::Submit(command) => AskedForm::Submit(Command::encode(command)),
-        Asked::ReadIndex => AskedForm::ReadIndex,
-        Asked::Fire(batch) => AskedForm::Fire(batch.encode()),
+        LeaderRequest::Submit(command) => LeaderRequestForm::Submit(Command::encode(command)),
+        LeaderRequest::ReadIndex => LeaderRequestForm::ReadIndex,
+        LeaderRequest::Fire(batch) => LeaderRequestForm::Fire(batch.encode()),
     })
 }
 
@@ -115,13 +115,15 @@ pub fn encode_asked(asked: &Asked) -> Bytes {
 ///
 /// # Errors
 /// Another form, broken bytes, or bytes after the end.
-pub fn decode_asked(bytes: &[u8]) -> io::Result<Asked> {
+pub fn decode_asked(bytes: &[u8]) -> io::Result<LeaderRequest> {
     Ok(match unframed(bytes)? {
-        AskedForm::Submit(command) => Asked::Submit(Box::new(Command::decode(&command).map_err(bad)?)),
-        AskedForm::ReadIndex => Asked::ReadIndex,
-        AskedForm::Fire(batch) => {
-            Asked::Fire(TimerBatch::decode(&batch).ok_or_else(|| bad("a batch of timers is damaged"))?)
+        LeaderRequestForm::Submit(command) => {
+            LeaderRequest::Submit(Box::new(Command::decode(&command).map_err(bad)?))
         }
+        LeaderRequestForm::ReadIndex => LeaderRequest::ReadIndex,
+        LeaderRequestForm::Fire(batch) => LeaderRequest::Fire(
+            TimerBatch::decode(&batch).ok_or_else(|| bad("a batch of timers is damaged"))?,
+        ),
     })
 }
 
@@ -218,15 +220,15 @@ mod tests {
     use switchward_state::session::{SessionCommand, Sweep};
     use switchward_state::{Body, Key, Reason, Scope};
 
-    fn asked() -> Vec<(&'static str, Asked)> {
+    fn asked() -> Vec<(&'static str, LeaderRequest)> {
         let session = SessionId::from_key(TenantId(7), "s");
         let body = Body::Session(SessionCommand::Sweep(Sweep { key: Key::session(TenantId(7), session) }));
         let command = Command::of_server(TenantId(7), Scope::Session(session), body);
         let batch = TimerBatch { shard: 2, term: 258, number: 3, timers: vec![Key::clock()] };
         vec![
-            ("submit", Asked::Submit(Box::new(command))),
-            ("read-index", Asked::ReadIndex),
-            ("fire", Asked::Fire(batch)),
+            ("submit", LeaderRequest::Submit(Box::new(command))),
+            ("read-index", LeaderRequest::ReadIndex),
+            ("fire", LeaderRequest::Fire(batch)),
         ]
     }
 

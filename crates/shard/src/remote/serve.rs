@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::io;
 
-use super::message::{Answer, Asked, decode_asked, encode_answer};
+use super::message::{Answer, LeaderRequest, decode_asked, encode_answer};
 use crate::cluster::Cluster;
 use crate::failure::Failure;
 use crate::shard::Shard;
@@ -20,14 +20,14 @@ pub async fn serve(cluster: &Cluster, group: u64, asked: &[u8]) -> io::Result<By
     Ok(encode_answer(&answer(cluster, shard, asked).await.unwrap_or_else(Answer::Failed)))
 }
 
-async fn answer(cluster: &Cluster, shard: &Shard, asked: Asked) -> Result<Answer, Failure> {
+async fn answer(cluster: &Cluster, shard: &Shard, asked: LeaderRequest) -> Result<Answer, Failure> {
     match asked {
-        Asked::Submit(command) => {
+        LeaderRequest::Submit(command) => {
             let reply = shard.submit_here(*command).await?;
             let index = shard.group().shared.position().map_or(0, |position| position.index);
             Ok(Answer::Reply { reply: Box::new(reply), index })
         }
-        Asked::ReadIndex => shard.read_index().await.map(Answer::ReadIndex),
-        Asked::Fire(batch) => cluster.fire_here(shard, &batch).await.map(Answer::Fired),
+        LeaderRequest::ReadIndex => shard.read_index().await.map(Answer::ReadIndex),
+        LeaderRequest::Fire(batch) => cluster.fire_here(shard, &batch).await.map(Answer::Fired),
     }
 }

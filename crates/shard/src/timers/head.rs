@@ -104,7 +104,7 @@ pub(crate) struct ReadFrom {
 
 /// The due entries, as they are handed out.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct DueTimers {
     /// Timers that a definition waits for.
     pub(crate) travel: Vec<Key>,
     /// The server's own.
@@ -252,11 +252,11 @@ impl Head {
     }
 
     /// Takes what is due, in its order, as far as the capacity allows.
-    pub(crate) fn take_due(&mut self, now: Time, at: Instant) -> Taken {
+    pub(crate) fn take_due(&mut self, now: Time, at: Instant) -> DueTimers {
         for entry in self.resting.wake(at) {
             self.put(entry);
         }
-        let (mut taken, mut bytes) = (Taken::default(), 0);
+        let (mut taken, mut bytes) = (DueTimers::default(), 0);
         self.starved = false;
         while let Some(due) = self.waiting.first().and_then(due_of).filter(|due| due.at <= now) {
             let count = taken.travel.len() + taken.own.len();

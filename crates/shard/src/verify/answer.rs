@@ -18,7 +18,7 @@ pub(crate) async fn digest(shard: &Shard, index: u64) -> DigestAnswer {
         loop {
             match now(shard, index) {
                 DigestAnswer::UnderWay | DigestAnswer::Behind => {}
-                answer @ (DigestAnswer::Taken(_) | DigestAnswer::NotTaken(_)) => return answer,
+                answer @ (DigestAnswer::Digest(_) | DigestAnswer::NoDigest(_)) => return answer,
             }
             // Both may be cancelled: the next look sees what has changed.
             let changed = tokio::select! {
@@ -36,17 +36,17 @@ pub(crate) async fn digest(shard: &Shard, index: u64) -> DigestAnswer {
 fn now(shard: &Shard, index: u64) -> DigestAnswer {
     let group = shard.group();
     if let Some(why) = group.failed() {
-        return DigestAnswer::NotTaken(why.to_owned());
+        return DigestAnswer::NoDigest(why.to_owned());
     }
     // Before the digest is looked for: a mark is applied before its digest is begun.
     let is_behind = group.applied().is_none_or(|applied| applied <= index);
     match group.shared.marks.digest(index) {
-        Some(Digested::Done(digest)) => DigestAnswer::Taken(digest),
+        Some(Digested::Done(digest)) => DigestAnswer::Digest(digest),
         Some(Digested::UnderWay) => DigestAnswer::UnderWay,
-        Some(Digested::Failed(why)) => DigestAnswer::NotTaken(why),
+        Some(Digested::Failed(why)) => DigestAnswer::NoDigest(why),
         None if is_behind => DigestAnswer::Behind,
         None => {
-            DigestAnswer::NotTaken("its rows are newer: it got a snapshot, or was started again".to_owned())
+            DigestAnswer::NoDigest("its rows are newer: it got a snapshot, or was started again".to_owned())
         }
     }
 }

@@ -110,8 +110,8 @@ async fn digest_of(shards: &Shards, shard: &Shard, server: u64, index: u64) -> R
             Some(member) => ask_digest(member, server, shard.number(), index).await,
         };
         match asked {
-            Ok(DigestAnswer::Taken(digest)) => return Ok(digest),
-            Ok(DigestAnswer::NotTaken(why)) => return Err(why),
+            Ok(DigestAnswer::Digest(digest)) => return Ok(digest),
+            Ok(DigestAnswer::NoDigest(why)) => return Err(why),
             Ok(DigestAnswer::Behind) if began.elapsed() >= DIGEST_BEHIND_MAX => {
                 return Err("it is too far behind".to_owned());
             }

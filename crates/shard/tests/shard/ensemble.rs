@@ -85,7 +85,7 @@ impl Ensemble {
 
     fn three_timed(callers: &Runtime, raft: RaftSettings) -> Self {
         let mut ensemble = Self::timed(raft);
-        ensemble.begin(1, MemberStart::Found).unwrap();
+        ensemble.begin(1, MemberStart::FoundCluster).unwrap();
         callers.block_on(prepare(ensemble.cluster(1)));
         for number in [2, 3] {
             ensemble.begin(number, MemberStart::Join { peers: vec![1] }).unwrap();

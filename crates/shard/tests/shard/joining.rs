@@ -119,7 +119,7 @@ fn join(peers: &[u64]) -> MemberStart {
 fn two_servers_join_one_under_load_and_nothing_is_lost() {
     let runtime = callers();
     let mut ensemble = Ensemble::new();
-    ensemble.begin(1, MemberStart::Found).unwrap();
+    ensemble.begin(1, MemberStart::FoundCluster).unwrap();
     runtime.block_on(prepare(ensemble.cluster(1)));
     let map_of_one = map(&ensemble, 1);
     assert_eq!((map_of_one.cluster, map_of_one.epoch, map_of_one.shards()), (CLUSTER.0, 1, 2));
@@ -160,7 +160,7 @@ fn all_servers_start_again_and_know_what_they_knew() {
         ensemble.kill(number);
     }
     // Those that joined may be told again to join, and the first one to found the cluster.
-    ensemble.begin_all(&[(1, MemberStart::Found), (2, join(&[1])), (3, MemberStart::Resume)]).unwrap();
+    ensemble.begin_all(&[(1, MemberStart::FoundCluster), (2, join(&[1])), (3, MemberStart::Resume)]).unwrap();
     runtime.block_on(verify(&ensemble, &answered));
     assert_eq!(map(&ensemble, 2).epoch, 3, "nothing was changed by the restart");
 }
@@ -199,7 +199,7 @@ fn a_server_alone_becomes_the_first_one_of_a_cluster() {
     let begun = server.run(server.cluster().execute(steps("alone")[0].clone())).unwrap();
     assert_eq!(server.cluster().map().unwrap(), None);
     server.shut_down();
-    ensemble.begin(1, MemberStart::Found).unwrap();
+    ensemble.begin(1, MemberStart::FoundCluster).unwrap();
     for number in [2, 3] {
         ensemble.begin(number, join(&[1])).unwrap();
     }

@@ -27,13 +27,13 @@ fn without_leaders_a_server_needs_the_key_ring_that_it_had() {
         ensemble.shut_down(number);
     }
     let other = KeyRing::of(vec![RingKey::of([9; 32])]);
-    for (number, start) in [(1, MemberStart::Found), (2, MemberStart::Resume)] {
+    for (number, start) in [(1, MemberStart::FoundCluster), (2, MemberStart::Resume)] {
         let refused = ensemble.begin_with(number, start, &other).unwrap_err().to_string();
         assert!(refused.contains("the key ring lacks") && !refused.contains('\n'), "{refused}");
     }
     // With its ring the founder resumes, whatever it is asked to do.
     let resume = MemberStart::Resume;
-    ensemble.begin_all(&[(1, MemberStart::Found), (2, resume.clone()), (3, resume)]).unwrap();
+    ensemble.begin_all(&[(1, MemberStart::FoundCluster), (2, resume.clone()), (3, resume)]).unwrap();
     runtime.block_on(async {
         ensemble.votes(&[1, 2, 3]).await;
         ensemble.agree().await;

@@ -67,7 +67,7 @@ pub(crate) enum Change {
 /// What an operator has a server do.
 #[derive(Debug, Clone)]
 enum Order {
-    Found(FoundCluster),
+    FoundCluster(FoundCluster),
     Join(JoinServer),
     Drain(u64),
     Remove(u64),
@@ -128,7 +128,7 @@ pub(crate) fn found(simulation: &mut Simulation) -> bool {
         shards: GROUPS - 1,
         voters: simulation.shape.voters_max(),
     };
-    if !order(simulation, Order::Found(found)) {
+    if !order(simulation, Order::FoundCluster(found)) {
         return false;
     }
     let others = members.iter().copied().filter(|node| *node != FOUNDER);
@@ -284,7 +284,7 @@ async fn carry_out(cluster: Cluster, order: Order) -> Result<(), String> {
         CatalogueCommand::SetServerState(SetServerState { number, state, replaced_by, epoch })
     };
     let command = match order {
-        Order::Found(found) => CatalogueCommand::FoundCluster(found),
+        Order::FoundCluster(found) => CatalogueCommand::FoundCluster(found),
         Order::Join(joining) => CatalogueCommand::JoinServer(joining),
         Order::Drain(node) => {
             status.check_drain(node).map_err(text)?;

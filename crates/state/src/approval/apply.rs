@@ -77,7 +77,7 @@ fn voted(rows: &mut Working<'_>, site: &Site<'_>, change: Change<'_>) -> Result<
         Change::Escalation { contacts } => {
             rows.session_at_mut(&site.session_key()?)?.escalation = contacts.to_vec();
         }
-        Change::Asked { gate, asked } => {
+        Change::Recipients { gate, asked } => {
             let gate = &mut rows.gate_at_mut(&at(gate)?)?.body;
             let before = gate.asked.replace(asked.clone());
             gate.notice = None;

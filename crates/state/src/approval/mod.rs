@@ -35,7 +35,8 @@ pub use quorum::{Quorum, Vote, Voting};
 pub use reminders::Reminders;
 pub use reply_events::{ReplyFact, SenderProof};
 pub use rows::{
-    Asked, AskedCall, Bounced, Call, Closed, Gate, Grant, OpenGate, PageCodes, Part, Reminding, Resolution,
+    Bounced, Call, Closed, Gate, GateRequest, Grant, OpenGate, PageCodes, Part, ProposedCall, Reminding,
+    Resolution,
 };
 pub use settings::{GateSettings, OF_DEFINITION, OF_OWNER};
 pub use settled::{Setting, SettingSource, Settled};

@@ -171,7 +171,7 @@ pub enum NotCounted {
     Unproved,
     /// Its writer is no longer asked.
     #[n(6)]
-    NoLongerAsked,
+    NoLongerRecipient,
     /// It hands the writer's part to somebody whom the directory does not know as one person.
     #[n(7)]
     ReceiverUnknown,
@@ -324,7 +324,7 @@ impl NotCounted {
         match self {
             Self::Earlier => ReplyOutcome::Earlier,
             Self::Own => ReplyOutcome::Own,
-            Self::Foreign | Self::NoLongerAsked => ReplyOutcome::Foreign,
+            Self::Foreign | Self::NoLongerRecipient => ReplyOutcome::Foreign,
             Self::Unseen => ReplyOutcome::Unseen,
             Self::Empty => ReplyOutcome::Empty,
             Self::Unproved => ReplyOutcome::Unproved,

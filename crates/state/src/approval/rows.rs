@@ -27,7 +27,7 @@ pub struct Gate {
     pub requester: String,
     /// The call that it is about.
     #[n(3)]
-    pub call: Option<AskedCall>,
+    pub call: Option<ProposedCall>,
     /// The exit that it holds.
     #[n(4)]
     pub exit: Option<ExitIx>,
@@ -36,7 +36,7 @@ pub struct Gate {
     pub notice: Option<u64>,
     /// Who is asked, if the gate addresses somebody.
     #[cbor(n(6), default)]
-    pub asked: Option<Asked>,
+    pub asked: Option<GateRequest>,
     /// Which gates it belongs with, if it is a part of a task.
     #[cbor(n(7), default)]
     pub part: Option<Part>,
@@ -90,7 +90,7 @@ impl Gate {
     pub fn shown(&self) -> Option<Digest> {
         let call = self.call.as_ref().map(|call| call.digest);
         let asked = self.asked.as_ref().filter(|asked| !asked.open || self.kind == GateKind::Approval);
-        call.or_else(|| asked.map(Asked::digest))
+        call.or_else(|| asked.map(GateRequest::digest))
     }
 
     /// Whether a mail shows all that is asked, so that a reply to it can approve.
@@ -108,7 +108,7 @@ impl Gate {
 
 /// Who is asked at a gate, and what.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct Asked {
+pub struct GateRequest {
     /// Addresses, in the order in which they were asked.
     #[n(0)]
     pub to: Vec<String>,
@@ -233,7 +233,7 @@ impl Reminding {
     }
 }
 
-impl Asked {
+impl GateRequest {
     /// When something is to happen while nobody decides.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
@@ -304,7 +304,7 @@ fn is_first(request: &u32) -> bool {
 
 /// A call that a person is asked about.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct AskedCall {
+pub struct ProposedCall {
     /// What would be called.
     #[n(0)]
     pub capability: String,

@@ -26,7 +26,7 @@ impl Tally {
     /// Tallies the votes, plus `more` if given. Excludes the requester if they may not decide.
     pub fn of(open: &OpenGate, quorum: Quorum, more: Option<&Vote>, people: &Directory) -> Self {
         let asked = open.body.asked.as_ref();
-        let shown = asked.map(crate::approval::Asked::digest);
+        let shown = asked.map(crate::approval::GateRequest::digest);
         let given = asked.and_then(|asked| asked.voting.as_ref()).map(|voting| voting.votes.as_slice());
         let counts = |vote: &&Vote| Some(vote.shown) == shown;
         let votes: Vec<&Vote> = given.unwrap_or_default().iter().chain(more).filter(counts).collect();

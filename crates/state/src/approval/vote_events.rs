@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::OpenId;
 
 use crate::PublicEvent;
-use crate::approval::{Asked, Quorum, Via, Vote};
+use crate::approval::{GateRequest, Quorum, Via, Vote};
 
 /// A fact about approvals that are counted. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -47,7 +47,7 @@ pub enum VoteFact {
         gate: OpenId,
         /// Who is notified, and of what.
         #[n(1)]
-        asked: Box<Asked>,
+        asked: Box<GateRequest>,
     },
     /// These are asked, too, if those whom a gate asks do not decide.
     #[n(100)]
@@ -86,7 +86,7 @@ pub enum VoteFact {
         to: String,
         /// Who is asked now, and what. Mails that wait and are not named there are dropped.
         #[n(5)]
-        asked: Box<Asked>,
+        asked: Box<GateRequest>,
     },
 }
 
@@ -99,7 +99,7 @@ impl VoteFact {
         match self {
             Self::QuorumSet { quorum } => Change::Quorum { quorum: *quorum },
             Self::Notified { gate, asked } | Self::Assigned { gate, asked, .. } => {
-                Change::Asked { gate: *gate, asked }
+                Change::Recipients { gate: *gate, asked }
             }
             Self::EscalationSet { contacts } => Change::Escalation { contacts },
             Self::Dropped { gate, who } => Change::Dropped { gate: *gate, who },
@@ -146,7 +146,7 @@ pub(crate) enum Change<'f> {
     Escalation { contacts: &'f [String] },
     /// Who is asked at a gate, and what. Mails that wait and are not named there are dropped; nothing says any more that
     /// nobody is asked.
-    Asked { gate: OpenId, asked: &'f Asked },
+    Recipients { gate: OpenId, asked: &'f GateRequest },
     /// Who is not asked at a gate, besides those who were not before.
     Dropped { gate: OpenId, who: &'f [String] },
     /// The vote that a gate has, too, if there is one, and how many it needs.

@@ -49,7 +49,7 @@ pub enum Warning {
     },
     /// Fewer are asked than the quorum says.
     #[n(6)]
-    FewAsked {
+    TooFewRecipients {
         /// The quorum.
         #[n(0)]
         wanted: u32,

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{BudgetUnit, Digest, Micros, OpenId, ParamIx, RunId, Time};
 
 use crate::approval::{Call, Grant};
-use crate::policy::{LayerVerdict, LedgerRule, MatchedRule, PinnedPolicy};
+use crate::policy::{LayerDecision, LedgerRule, MatchedRule, PinnedPolicy};
 
 /// An event about calls, what they use and what limits them. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -29,7 +29,7 @@ pub enum PolicyEvent {
         mail: bool,
         /// What each layer said, if several did.
         #[cbor(n(5), default, skip_if = "Vec::is_empty")]
-        layers: Vec<LayerVerdict>,
+        layers: Vec<LayerDecision>,
     },
     /// A caller may not make a call; nobody is asked.
     #[n(1)]
@@ -51,7 +51,7 @@ pub enum PolicyEvent {
         call_id: String,
         /// What each layer said, if several did.
         #[cbor(n(5), default, skip_if = "Vec::is_empty")]
-        layers: Vec<LayerVerdict>,
+        layers: Vec<LayerDecision>,
     },
     /// A person is asked about a call.
     #[n(2)]
@@ -73,7 +73,7 @@ pub enum PolicyEvent {
         call_id: String,
         /// What each layer said, if several did.
         #[cbor(n(5), default, skip_if = "Vec::is_empty")]
-        layers: Vec<LayerVerdict>,
+        layers: Vec<LayerDecision>,
     },
     /// A call was made.
     #[n(3)]

@@ -3,6 +3,7 @@
 pub(crate) mod apply_calls;
 pub(crate) mod apply_ledger;
 mod args;
+mod authorization;
 mod check;
 mod command;
 mod event;
@@ -12,9 +13,9 @@ mod memory;
 pub(crate) mod period;
 mod rows;
 mod shortage;
-mod verdict;
 
 pub use args::{Args, BadArgs, canonical_of};
+pub use authorization::{Authorized, CallEffect, LayerDecision, MatchedRule, Remaining};
 pub use check::{check_limits, check_limits_in};
 pub use command::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
 pub use command::{Authorize, Confirm, PolicyCommand, RaiseCap, ReportCall, ReportUsage, Reserve, Settle};
@@ -25,4 +26,3 @@ pub use limits::{HeldSince, LedgerRule, LimitCheck, LimitOutcome, by_ledger};
 pub use period::time_text;
 pub use rows::{PinnedPolicy, TenantPolicy};
 pub use shortage::Shortage;
-pub use verdict::{Authorized, CallEffect, LayerVerdict, MatchedRule, Remaining};

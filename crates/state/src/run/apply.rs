@@ -40,7 +40,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -
             loops.truncate(usize::from(*level));
             loops.extend(at.clone());
         }
-        RunEvent::EventRecorded { .. } | RunEvent::EarlyTaken { .. } => events(rows, site, event)?,
+        RunEvent::EventRecorded { .. } | RunEvent::EarlyUsed { .. } => events(rows, site, event)?,
         RunEvent::ChoicePending { run, event } => {
             let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
             let choice = at.choice.get_or_insert_with(|| Choice { event: *event, judged: Vec::new() });
@@ -204,7 +204,7 @@ fn events(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -> Result<(
                 }
             }
         }
-        RunEvent::EarlyTaken { run, keys, positions } => {
+        RunEvent::EarlyUsed { run, keys, positions } => {
             for key in keys {
                 see(rows, &Key::run(site.tenant, id, *run), key)?;
             }

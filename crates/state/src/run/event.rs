@@ -202,7 +202,7 @@ pub enum RunEvent {
     },
     /// Events that came early count from now on.
     #[n(16)]
-    EarlyTaken {
+    EarlyUsed {
         /// The run that listens to them now.
         #[n(0)]
         run: RunId,
@@ -328,7 +328,7 @@ impl RunEvent {
             | Self::Deferred { .. }
             | Self::Rested { .. }
             | Self::Looped { .. }
-            | Self::EarlyTaken { .. }
+            | Self::EarlyUsed { .. }
             | Self::ChoicePending { .. }
             | Self::ChoiceOver { .. }
             | Self::CalleesPinned { .. }

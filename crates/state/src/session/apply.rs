@@ -4,7 +4,7 @@ use switchward_machine::{RunId, Status};
 
 use crate::catalogue::apply_usage;
 use crate::session::{
-    FIRST_ID, Meters, Replies, Said, Session, SessionEvent, Speaker, apply_removal, remember,
+    FIRST_ID, LastMessage, Meters, Replies, Session, SessionEvent, Speaker, apply_removal, remember,
 };
 use crate::{Key, Row, Site, ViewError, Working};
 
@@ -49,8 +49,8 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &SessionEven
 fn posted(rows: &mut Working<'_>, site: &Site<'_>, text: &str, speaker: Speaker) -> Result<(), ViewError> {
     if speaker != Speaker::Agent {
         let sequence = rows.session_at_mut(&site.session_key()?)?.sequence;
-        let said = Said { text: text.to_owned(), by_user: speaker == Speaker::User, sequence };
-        rows.put(Key::said(site.tenant, site.session()?), Row::Said(said));
+        let said = LastMessage { text: text.to_owned(), by_user: speaker == Speaker::User, sequence };
+        rows.put(Key::last_message(site.tenant, site.session()?), Row::LastMessage(said));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! What the rows of sessions cost in memory.
 
-use super::{Removed, Said, Session, StoredReply};
+use super::{LastMessage, Removed, Session, StoredReply};
 use crate::memory::{ENTRY_BYTES, InMemory, ROW_BYTES};
 
 impl InMemory for Session {
@@ -15,7 +15,7 @@ impl InMemory for Session {
     }
 }
 
-impl InMemory for Said {
+impl InMemory for LastMessage {
     fn cached(&self) -> bool {
         true
     }

@@ -5,7 +5,7 @@ use switchward_machine::Decision;
 use crate::approval::{ApprovalEvent, Gate, VoteFact};
 use crate::policy::PolicyEvent;
 use crate::run::{Json, Run, RunEvent};
-use crate::session::{KeptDecision, RemovalFact, SessionEvent};
+use crate::session::{RemovalFact, RetainedDecision, SessionEvent};
 use crate::{Event, History};
 
 /// A part of a history with its content redacted. Every event keeps its position.
@@ -142,15 +142,15 @@ fn word(decision: Decision) -> &'static str {
 }
 
 /// Who decided what in a part of a history.
-pub(crate) fn decisions(history: &History) -> Vec<KeptDecision> {
+pub(crate) fn decisions(history: &History) -> Vec<RetainedDecision> {
     decided(history).into_iter().map(|(_, decision)| decision).collect()
 }
 
 /// Who decided what in a part of a history, each with the position of its event there, from 0.
 #[must_use]
 #[expect(clippy::wildcard_enum_match_arm, reason = "nothing else is a person's decision")]
-pub fn decided(history: &History) -> Vec<(usize, KeptDecision)> {
-    let kept = |gate, what: &str, by: &str| KeptDecision {
+pub fn decided(history: &History) -> Vec<(usize, RetainedDecision)> {
+    let kept = |gate, what: &str, by: &str| RetainedDecision {
         gate,
         what: what.to_owned(),
         by: by.to_owned(),

@@ -102,7 +102,7 @@ pub struct Removed {
     pub status: Status,
     /// Who decided what, oldest first.
     #[n(8)]
-    pub decisions: Vec<KeptDecision>,
+    pub decisions: Vec<RetainedDecision>,
     /// The request id that it was requested with, and the digest of its body.
     #[n(9)]
     pub request: Option<(String, Digest)>,
@@ -121,7 +121,7 @@ impl Removed {
 
 /// A decision that remains.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct KeptDecision {
+pub struct RetainedDecision {
     /// The number of the gate in its session.
     #[n(0)]
     pub gate: OpenId,

@@ -219,7 +219,7 @@ pub(crate) const FIRST_ID: u64 = 1;
 
 /// The last message of a conversation that is not the agent's own.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct Said {
+pub struct LastMessage {
     /// The message.
     #[n(0)]
     pub text: String,

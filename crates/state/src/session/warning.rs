@@ -95,7 +95,7 @@ pub enum SessionWarning {
     },
     /// Nobody can be asked, so that the state is not left.
     #[n(10)]
-    NobodyAsked {
+    NoRecipients {
         /// The reason.
         #[n(0)]
         problem: String,
@@ -131,7 +131,7 @@ pub enum SessionWarning {
 pub enum GateTrouble {
     /// It needs more approvals than it asks people who may decide.
     #[n(0)]
-    FewAsked {
+    TooFewRecipients {
         /// The approvals that it needs.
         #[n(0)]
         need: u32,

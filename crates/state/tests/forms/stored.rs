@@ -26,9 +26,9 @@ use switchward_machine::{
     Work, WorkKind,
 };
 use switchward_state::approval::{
-    Asked, AskedCall, Bounced, Closed, Gate, GateSettings, OpenGate, PageCodeFact, PageCodeStep, Part,
-    Quorum, Reminders, Reminding, ReplyFact, ReplyOutcome, RequestSubject, Resolution, SenderProof, Via,
-    Vote, VoteFact, Voting,
+    Bounced, Closed, Gate, GateRequest, GateSettings, OpenGate, PageCodeFact, PageCodeStep, Part,
+    ProposedCall, Quorum, Reminders, Reminding, ReplyFact, ReplyOutcome, RequestSubject, Resolution,
+    SenderProof, Via, Vote, VoteFact, Voting,
 };
 use switchward_state::catalogue::{
     ApiKey, Assistant, AssistantFact, DefaultEffect, DefaultSetIn, Definition, Directory, DirectoryEntry,
@@ -48,8 +48,8 @@ use switchward_state::run::{
 };
 use switchward_state::seal::{KeyRing, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_state::session::{
-    Assisted, Attached, Early, EventSource, MailDay, Meters, NextReply, Remembered, Replies, ReplySource,
-    Retention, Said, Session, SessionWarning, Speaker, StoredReply,
+    Assisted, Attached, Early, EventSource, LastMessage, MailDay, Meters, NextReply, Remembered, Replies,
+    ReplySource, Retention, Session, SessionWarning, Speaker, StoredReply,
 };
 use switchward_state::work::{About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem};
 use switchward_state::{
@@ -203,7 +203,7 @@ fn assistant() -> Assistant {
 /// A machine whose intent work chooses workflows.
 fn asking() -> Arc<Machine> {
     let accept = Some(Accept::Workflows);
-    let work = Work { accept, reads: Some(Reads::Said), ..Work::plain(WorkKind::Intent) };
+    let work = Work { accept, reads: Some(Reads::UserMessage), ..Work::plain(WorkKind::Intent) };
     let act = switchward_machine::Act { kind: switchward_machine::ActKind::Work(work), then: Vec::new() };
     let meta = Meta { description: Some("Money back.".into()), ..Meta::default() };
     let mut machine = Machine::clone(&machine());
@@ -302,7 +302,7 @@ fn message() -> EffectBody {
 }
 
 fn gate() -> Gate {
-    let call = AskedCall {
+    let call = ProposedCall {
         capability: "bash".into(),
         args: b"{}".to_vec(),
         digest: digest(),
@@ -323,7 +323,7 @@ fn gate() -> Gate {
 
 /// A gate of a task, for one of its participants.
 fn part() -> Gate {
-    let asked = Asked::once("ann@example.com", &"Your answer is needed: survey".into(), "Rate us.");
+    let asked = GateRequest::once("ann@example.com", &"Your answer is needed: survey".into(), "Rate us.");
     let part = Part { first: OpenId(6), of: 2 };
     let plain = Gate::open_to_all(GateIx(1), GateKind::Task, "agent".into());
     Gate { asked: Some(asked), part: Some(part), ..plain }
@@ -334,8 +334,8 @@ fn answered() -> Resolution {
     Resolution::Answered { by: "ann@example.com".into(), answer, comment: "fine".into(), via: Via::Mail }
 }
 
-fn asked() -> Asked {
-    Asked {
+fn asked() -> GateRequest {
+    GateRequest {
         to: vec!["lead@example.com".into()],
         subject: "Refund".into(),
         body: "May we?".into(),
@@ -522,7 +522,7 @@ fn rows() -> Vec<(&'static str, Row)> {
         ("mailed", Row::Mailed(3)),
         ("source", Row::Source(3)),
         ("data", data()),
-        ("said", Row::Said(Said { text: "yes".into(), by_user: true, sequence: 7 })),
+        ("said", Row::LastMessage(LastMessage { text: "yes".into(), by_user: true, sequence: 7 })),
     ];
     rows.push((
         "session-assisted",

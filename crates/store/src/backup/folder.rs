@@ -23,11 +23,11 @@ impl BackupFolder {
     /// Begins a backup that gets this path.
     ///
     /// # Errors
-    /// [`StoreError::Taken`] if something is there already; if the folder cannot be created.
+    /// [`StoreError::FolderExists`] if something is there already; if the folder cannot be created.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let taken = path.symlink_metadata().is_ok() && !(path.is_dir() && entries(path)?.is_empty());
         if taken {
-            return Err(StoreError::Taken { path: path.to_path_buf() });
+            return Err(StoreError::FolderExists { path: path.to_path_buf() });
         }
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".incomplete");
@@ -57,7 +57,7 @@ impl BackupFolder {
 /// Removes what a killed backup has left.
 ///
 /// # Errors
-/// [`StoreError::Taken`] if something else is there; if it cannot be removed.
+/// [`StoreError::FolderExists`] if something else is there; if it cannot be removed.
 fn remove_leftover(folder: &Path) -> Result<(), StoreError> {
     if folder.symlink_metadata().is_err() {
         return Ok(());
@@ -67,7 +67,7 @@ fn remove_leftover(folder: &Path) -> Result<(), StoreError> {
         name.is_some_and(|name| name == QUARANTINE || name.starts_with(MANIFEST) || is_ours(name))
     };
     if !folder.is_dir() || !entries(folder)?.iter().all(ours) {
-        return Err(StoreError::Taken { path: folder.to_path_buf() });
+        return Err(StoreError::FolderExists { path: folder.to_path_buf() });
     }
     fs::remove_dir_all(folder).map_err(failed("remove", folder))
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Record, RowKey, State,
-    scan::{Found, Step, Stretch, Visit, stored_range},
+    scan::{RowSource, Step, Stretch, Visit, stored_range},
     store::StoreInner,
 };
 use crate::{
@@ -78,13 +78,13 @@ impl<R: Record> Moment<R> {
         let mut encoded = Vec::new();
         self.visit(&mut |key, found| {
             match found {
-                Found::Memory(row) => {
+                RowSource::Memory(row) => {
                     forms::ROW.begin(&mut encoded);
                     row.encode(&mut encoded);
                     StoreError::check_size("row", encoded.len() - 1, ROW_BYTES_MAX)?;
                     writer.row(key, &encoded)?;
                 }
-                Found::Disk(stored) => writer.row(key, &stored)?,
+                RowSource::Disk(stored) => writer.row(key, &stored)?,
             }
             Ok(ControlFlow::Continue(()))
         })?;
@@ -95,7 +95,7 @@ impl<R: Record> Moment<R> {
     fn visit(&self, visit: &mut Visit<'_, R>) -> Result<(), StoreError> {
         let disk = self.snapshot.range(&self.disk, stored_range(Bound::Unbounded, Bound::Unbounded));
         let all = Stretch { changes: self.changes.clone(), disk, last: None };
-        let mut whole = |key: &[u8], found: Found<R>| -> Step {
+        let mut whole = |key: &[u8], found: RowSource<R>| -> Step {
             if self.store.reopening.is_wanted() {
                 return Err(StoreError::damaged("moment", "it was given up: the database is opened again"));
             }

@@ -12,13 +12,13 @@ use std::{
 };
 
 /// A row, in memory or on disk.
-pub(super) enum Found<R> {
+pub(super) enum RowSource<R> {
     Memory(R),
     Disk(Slice),
 }
 
 pub(super) type Step = Result<ControlFlow<()>, StoreError>;
-pub(super) type Visit<'a, R> = dyn FnMut(&[u8], Found<R>) -> Step + 'a;
+pub(super) type Visit<'a, R> = dyn FnMut(&[u8], RowSource<R>) -> Step + 'a;
 
 /// A stretch of keys at one moment: what changed in memory, and a snapshot of the disk.
 pub(super) struct Stretch<R> {
@@ -49,8 +49,8 @@ impl<R: Record> State<R> {
         }
         self.visit(from, to, &mut |key, found| {
             let row = match found {
-                Found::Memory(row) => row,
-                Found::Disk(stored) => decode(&stored)?,
+                RowSource::Memory(row) => row,
+                RowSource::Disk(stored) => decode(&stored)?,
             };
             left -= 1;
             let step = visit(key, &row);
@@ -118,14 +118,14 @@ impl RowsDigest {
     ///
     /// # Errors
     /// If its stored form is not one of this program.
-    pub(super) fn add_found<R: Record>(&mut self, key: &[u8], found: Found<R>) -> Result<(), StoreError> {
+    pub(super) fn add_found<R: Record>(&mut self, key: &[u8], found: RowSource<R>) -> Result<(), StoreError> {
         match found {
-            Found::Memory(row) => {
+            RowSource::Memory(row) => {
                 let mut encoded = Vec::new();
                 row.encode(&mut encoded);
                 self.add(key, &encoded);
             }
-            Found::Disk(stored) => self.add(key, forms::ROW.open(&stored)?),
+            RowSource::Disk(stored) => self.add(key, forms::ROW.open(&stored)?),
         }
         Ok(())
     }
@@ -140,14 +140,14 @@ impl<R: Record> Stretch<R> {
             let key = &stored_key[1..];
             while let Some((before, change)) = changes.next_if(|(changed, _)| &**changed < key) {
                 if let Some(row) = change
-                    && visit(&before, Found::Memory(row))?.is_break()
+                    && visit(&before, RowSource::Memory(row))?.is_break()
                 {
                     return Ok(ControlFlow::Break(()));
                 }
             }
             let found = match changes.next_if(|(changed, _)| &**changed == key) {
-                Some((_, change)) => change.map(Found::Memory),
-                None => Some(Found::Disk(stored)),
+                Some((_, change)) => change.map(RowSource::Memory),
+                None => Some(RowSource::Disk(stored)),
             };
             if let Some(found) = found
                 && visit(key, found)?.is_break()
@@ -157,7 +157,7 @@ impl<R: Record> Stretch<R> {
         }
         for (key, change) in changes {
             if let Some(row) = change
-                && visit(&key, Found::Memory(row))?.is_break()
+                && visit(&key, RowSource::Memory(row))?.is_break()
             {
                 return Ok(ControlFlow::Break(()));
             }

@@ -206,7 +206,7 @@ fn what_is_unfinished_is_neither_a_backup_nor_a_data_folder() {
         "a dropped backup leaves files"
     );
     back_up(&dir, &states, &folder).unwrap();
-    assert!(matches!(back_up(&dir, &states, &folder), Err(StoreError::Taken { .. })));
+    assert!(matches!(back_up(&dir, &states, &folder), Err(StoreError::FolderExists { .. })));
     let other = root.path().join("other");
     let half = DataDir::begin_restore(&other).unwrap();
     Backup::open(&folder).unwrap().restore(&half, &|_| true).unwrap();
@@ -217,7 +217,7 @@ fn what_is_unfinished_is_neither_a_backup_nor_a_data_folder() {
     drop(again);
     DataDir::open(&other).unwrap();
     assert!(
-        matches!(DataDir::begin_restore(&other), Err(StoreError::Taken { .. })),
+        matches!(DataDir::begin_restore(&other), Err(StoreError::FolderExists { .. })),
         "a folder with data is refused"
     );
 }

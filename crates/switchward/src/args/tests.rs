@@ -4,7 +4,7 @@ use clap::CommandFactory;
 use std::time::Duration;
 
 use super::*;
-use crate::commands::client::gates::{GatesCommand, Verdict};
+use crate::commands::client::gates::{GateAction, GatesCommand};
 
 fn parsed(words: &[&str]) -> Args {
     Args::try_parse_from(std::iter::once(&"switchward").chain(words))
@@ -42,12 +42,12 @@ fn the_server_may_be_said_before_and_after_what_is_listed() {
 #[test]
 fn both_words_for_a_decision_are_taken() {
     for (word, verdict) in [
-        ("approve", Verdict::Approve),
-        ("resume", Verdict::Approve),
-        ("refuse", Verdict::Reject),
-        ("decline", Verdict::Reject),
-        ("reject", Verdict::Reject),
-        ("discuss", Verdict::Discuss),
+        ("approve", GateAction::Approve),
+        ("resume", GateAction::Approve),
+        ("refuse", GateAction::Reject),
+        ("decline", GateAction::Reject),
+        ("reject", GateAction::Reject),
+        ("discuss", GateAction::Discuss),
     ] {
         let words = ["decide", "gat_1", word, "--comment", "why?"];
         let command = parsed(&words).command;

@@ -90,7 +90,7 @@ pub(crate) enum KindOfWork {
 
 /// A work item under a lease.
 #[derive(Debug, Args)]
-pub(crate) struct Taken {
+pub(crate) struct LeaseArgs {
     /// The work item, from `work poll`.
     pub(crate) work: String,
     /// The lease token of the work item.
@@ -113,7 +113,7 @@ pub(crate) struct Spent {
 pub(crate) struct CompleteWork {
     /// The work item.
     #[command(flatten)]
-    pub(crate) taken: Taken,
+    pub(crate) taken: LeaseArgs,
     /// The result: a JSON object, @FILE, or - for the standard input [default: no result].
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) result: Option<String>,
@@ -127,7 +127,7 @@ pub(crate) struct CompleteWork {
 pub(crate) struct FailWork {
     /// The work item.
     #[command(flatten)]
-    pub(crate) taken: Taken,
+    pub(crate) taken: LeaseArgs,
     /// The reason, for the history.
     pub(crate) message: Option<String>,
     /// The work may have been done nevertheless: the next attempt has the same idempotency key.
@@ -143,7 +143,7 @@ pub(crate) struct FailWork {
 pub(crate) struct ReleaseWork {
     /// The work item.
     #[command(flatten)]
-    pub(crate) taken: Taken,
+    pub(crate) taken: LeaseArgs,
 }
 
 /// Arguments of `work extend`.
@@ -151,7 +151,7 @@ pub(crate) struct ReleaseWork {
 pub(crate) struct ExtendLease {
     /// The work item.
     #[command(flatten)]
-    pub(crate) taken: Taken,
+    pub(crate) taken: LeaseArgs,
     /// The length of the lease from now, 1s to 1h [default: 60s].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) lease: Option<Duration>,

@@ -92,7 +92,7 @@ fn look(backup: &Backup, file: &BackupFile, each: &mut dyn FnMut(&Row)) -> Resul
 }
 
 fn refused(error: StoreError, data: &Path) -> Exit {
-    if matches!(error, StoreError::Taken { .. }) {
+    if matches!(error, StoreError::FolderExists { .. }) {
         let message = format!("the data folder {} already exists", data.display());
         return Exit::conflict(message)
             .next("start the server without --restore, or set data_dir to a folder that is new or empty");

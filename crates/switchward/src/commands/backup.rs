@@ -54,7 +54,7 @@ pub(super) fn unanswered(data: &Path) -> Exit {
 }
 
 fn taken(error: StoreError) -> Exit {
-    if let StoreError::Taken { path } = &error {
+    if let StoreError::FolderExists { path } = &error {
         let message = format!("{} already exists", path.display());
         return Exit::conflict(message).next("name a folder that does not exist");
     }

@@ -21,7 +21,7 @@ use crate::{config, output, private, tls};
 
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum CheckStatus {
     Ok,
     /// It works, but needs attention.
     Warn,
@@ -29,7 +29,7 @@ enum Verdict {
     Fail,
 }
 
-impl Verdict {
+impl CheckStatus {
     fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -41,27 +41,27 @@ impl Verdict {
 
 /// The finding of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+struct CheckResult {
     /// The name of the check, one word.
     what: &'static str,
-    verdict: Verdict,
+    status: CheckStatus,
     /// The finding.
     said: String,
     /// What to do about it.
     advice: String,
 }
 
-impl Found {
+impl CheckResult {
     fn ok(what: &'static str, said: impl Into<String>) -> Self {
-        Self { what, verdict: Verdict::Ok, said: said.into(), advice: String::new() }
+        Self { what, status: CheckStatus::Ok, said: said.into(), advice: String::new() }
     }
 
     fn warn(what: &'static str, said: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { what, verdict: Verdict::Warn, said: said.into(), advice: advice.into() }
+        Self { what, status: CheckStatus::Warn, said: said.into(), advice: advice.into() }
     }
 
     fn fail(what: &'static str, said: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { what, verdict: Verdict::Fail, said: said.into(), advice: advice.into() }
+        Self { what, status: CheckStatus::Fail, said: said.into(), advice: advice.into() }
     }
 }
 
@@ -73,14 +73,14 @@ pub(crate) fn run(doctor: &DoctorArgs, output: Output) -> Result<(), Exit> {
         Ok(config) => config,
         Err(error) => {
             let advice = "see deploy/switchward.toml for all settings; no other checks were run";
-            return report(&[Found::fail("config", format!("{error:#}"), advice)], output);
+            return report(&[CheckResult::fail("config", format!("{error:#}"), advice)], output);
         }
     };
     let runtime = tokio::runtime::Runtime::new()?;
     report(&runtime.block_on(looked_at(doctor, &config)), output)
 }
 
-async fn looked_at(doctor: &DoctorArgs, config: &Config) -> Vec<Found> {
+async fn looked_at(doctor: &DoctorArgs, config: &Config) -> Vec<CheckResult> {
     let mut found = vec![configuration(&doctor.server)];
     found.extend(tenants(config));
     let has_data = config.kind() == ProcessKind::Server;
@@ -107,14 +107,14 @@ async fn looked_at(doctor: &DoctorArgs, config: &Config) -> Vec<Found> {
     found
 }
 
-fn configuration(args: &ServerArgs) -> Found {
+fn configuration(args: &ServerArgs) -> CheckResult {
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let unread = config::unread(names);
     if !unread.is_empty() {
         let said = format!("not a setting, and ignored by the server: {}", unread.join(", "));
-        return Found::warn("config", said, "remove the variable, or correct its name");
+        return CheckResult::warn("config", said, "remove the variable, or correct its name");
     }
-    Found::ok(
+    CheckResult::ok(
         "config",
         match &args.config {
             Some(file) => format!("{} is valid", file.display()),
@@ -124,23 +124,23 @@ fn configuration(args: &ServerArgs) -> Found {
 }
 
 /// The first keys of the tenants, which a server reads at its start.
-fn tenants(config: &Config) -> Option<Found> {
+fn tenants(config: &Config) -> Option<CheckResult> {
     let (what, count) = ("tenants", config.tenants.len());
     match super::server::keys(config) {
         Ok(_) if count == 0 => None,
-        Ok(_) => Some(Found::ok(
+        Ok(_) => Some(CheckResult::ok(
             what,
             format!("the first keys of {} are readable", output::count(count, "tenant")),
         )),
         Err(error) => {
             let advice = "the server does not start; see [[tenants]] in deploy/switchward.toml";
-            Some(Found::fail(what, format!("{error:#}"), advice))
+            Some(CheckResult::fail(what, format!("{error:#}"), advice))
         }
     }
 }
 
-fn report(found: &[Found], output: Output) -> Result<(), Exit> {
-    let failed = found.iter().any(|it| it.verdict == Verdict::Fail);
+fn report(found: &[CheckResult], output: Output) -> Result<(), Exit> {
+    let failed = found.iter().any(|it| it.status == CheckStatus::Fail);
     print(&match output {
         Output::Text => text(found),
         Output::Json => {
@@ -151,32 +151,32 @@ fn report(found: &[Found], output: Output) -> Result<(), Exit> {
     if failed { Err(Exit::reported(FINDINGS)) } else { Ok(()) }
 }
 
-fn object(found: &Found) -> serde_json::Value {
-    let mut object = json!({ "check": found.what, "verdict": found.verdict.word(), "message": found.said });
+fn object(found: &CheckResult) -> serde_json::Value {
+    let mut object = json!({ "check": found.what, "status": found.status.word(), "message": found.said });
     if !found.advice.is_empty() {
         object["advice"] = found.advice.clone().into();
     }
     object
 }
 
-fn text(found: &[Found]) -> String {
+fn text(found: &[CheckResult]) -> String {
     let width = found.iter().map(|it| it.what.len()).max().unwrap_or_default();
     let mut text = String::new();
     for it in found {
-        let style = match it.verdict {
-            Verdict::Ok => GOOD,
-            Verdict::Warn => CARE,
-            Verdict::Fail => PROBLEM,
+        let style = match it.status {
+            CheckStatus::Ok => GOOD,
+            CheckStatus::Warn => CARE,
+            CheckStatus::Fail => PROBLEM,
         };
         let said = clean(&it.said).replace('\n', " ");
-        text.push_str(&format!("{style}{:<4}{style:#}  {:<width$}  {said}", it.verdict.word(), it.what));
+        text.push_str(&format!("{style}{:<4}{style:#}  {:<width$}  {said}", it.status.word(), it.what));
         if !it.advice.is_empty() {
             text.push_str(&format!("{FAINT}; {}{FAINT:#}", clean(&it.advice)));
         }
         text.push('\n');
     }
-    let count = |verdict| found.iter().filter(|it| it.verdict == verdict).count();
-    let (warn, fail) = (count(Verdict::Warn), count(Verdict::Fail));
+    let count = |status| found.iter().filter(|it| it.status == status).count();
+    let (warn, fail) = (count(CheckStatus::Warn), count(CheckStatus::Fail));
     text.push_str(&match (warn, fail) {
         (0, 0) => "\nAll checks passed.\n".to_owned(),
         (_, 0) => format!("\nNo check failed; {}.\n", output::count(warn, "warning")),

@@ -20,7 +20,7 @@ use switchward_mail::{
 };
 use switchward_state::policy::time_text;
 
-use super::{Kept, Mailbox};
+use super::{Mailbox, SentMail};
 
 /// A reply that is typed, bytes.
 const REPLY_BYTES_MAX: usize = 256 * 1024;
@@ -77,7 +77,7 @@ struct Typed {
 }
 
 /// Returns the path of a mail's page.
-fn page(kept: &Kept) -> String {
+fn page(kept: &SentMail) -> String {
     format!("/mail/{}", kept.id)
 }
 
@@ -131,7 +131,7 @@ fn came(seen: &[Seen]) -> Markup {
 
 /// The same for programs.
 async fn listed(State(pages): State<Pages>) -> Response {
-    let mail = |kept: &Kept| {
+    let mail = |kept: &SentMail| {
         json!({
             "number": kept.number,
             "page": page(kept),
@@ -176,7 +176,7 @@ async fn show(State(pages): State<Pages>, Path(id): Path<String>) -> Response {
     guarded(whole(&mail.subject, &body))
 }
 
-fn form(kept: &Kept) -> Markup {
+fn form(kept: &SentMail) -> Markup {
     html! {
         form method="post" action={ (page(kept)) "/reply" } {
             input type="hidden" name="token" value=(kept.form.text());
@@ -237,7 +237,7 @@ fn signed(ingress: &MailIngress, from: &str, raw: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// What a mail program would send: the words above what they answer.
-fn message(kept: &Kept, from: &str, reply_to: &str, typed: &Typed) -> String {
+fn message(kept: &SentMail, from: &str, reply_to: &str, typed: &Typed) -> String {
     let mail = &kept.mail;
     let auto = if typed.auto == "yes" { "Auto-Submitted: auto-replied\r\n" } else { "" };
     let quoted: String = mail.text.lines().map(|line| format!("> {line}\r\n")).collect();

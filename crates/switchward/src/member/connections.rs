@@ -127,7 +127,7 @@ impl Connections {
     /// An address of the configuration is wrong.
     pub(crate) fn member(&self, data: &DataDir) -> anyhow::Result<MemberOptions> {
         let start = match (self.config.server, data.is_initialized()) {
-            (FIRST, _) => MemberStart::Found,
+            (FIRST, _) => MemberStart::FoundCluster,
             (_, true) => MemberStart::Resume,
             (_, false) => MemberStart::Join { peers: self.config.peers()?.into_keys().collect() },
         };

@@ -14,7 +14,7 @@ mod over_redis;
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A request that came, with the way to answer it.
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     line: String,
     headers: Vec<String>,
     pub(crate) body: Value,
@@ -24,7 +24,7 @@ pub(crate) struct Asked {
 /// An endpoint on this machine with scripted answers.
 pub(crate) struct Endpoint {
     pub(crate) url: String,
-    pub(crate) asked: Receiver<Asked>,
+    pub(crate) asked: Receiver<ReceivedRequest>,
 }
 
 impl Endpoint {
@@ -43,14 +43,14 @@ impl Endpoint {
 
     /// The next request, which must be of this line.
     #[track_caller]
-    pub(crate) fn next(&self, line: &str) -> Asked {
+    pub(crate) fn next(&self, line: &str) -> ReceivedRequest {
         let asked = self.asked.recv_timeout(PATIENCE).expect("it is asked");
         assert!(asked.line.starts_with(line), "{}", asked.line);
         asked
     }
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(crate) fn line(&self) -> &str {
         &self.line
     }
@@ -60,7 +60,7 @@ impl Asked {
     }
 }
 
-fn serve(stream: std::net::TcpStream, sender: &Sender<Asked>) {
+fn serve(stream: std::net::TcpStream, sender: &Sender<ReceivedRequest>) {
     let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
     let mut lines = Vec::new();
     loop {
@@ -82,8 +82,12 @@ fn serve(stream: std::net::TcpStream, sender: &Sender<Asked>) {
         return;
     }
     let line = lines.remove(0);
-    let asked =
-        Asked { line, headers: lines, body: serde_json::from_slice(&body).unwrap_or_default(), answer };
+    let asked = ReceivedRequest {
+        line,
+        headers: lines,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+        answer,
+    };
     if sender.send(asked).is_err() {
         return;
     }

@@ -127,11 +127,11 @@ fn an_empty_folder_is_closed_and_a_data_folder_that_others_may_enter_is_refused(
         assert_refused(Ended::of(program().args(["keys", "bootstrap", "--data-dir", &data])).with_code(1));
         assert_eq!(mode(&data), open, "nobody is told that it was open if it is closed silently");
         let found = doctor(&site, "data");
-        assert_eq!(found[0]["verdict"], "fail", "{found:?}");
+        assert_eq!(found[0]["status"], "fail", "{found:?}");
     }
     set_mode(&data, 0o700);
     assert_eq!(Running::of(&mut site.plain("127.0.0.1:0")).stop().1, Some(0));
-    assert_ne!(doctor(&site, "data")[0]["verdict"], "fail");
+    assert_ne!(doctor(&site, "data")[0]["status"], "fail");
 }
 
 /// What `doctor` says of one thing.
@@ -158,7 +158,7 @@ fn a_key_that_everybody_reads_is_refused_and_named() {
     }
     set_mode(site.path("admin.key"), 0o644);
     let found = doctor(&site, "secrets");
-    assert!(found.len() == 1 && found[0]["verdict"] == "fail", "{found:?}");
+    assert!(found.len() == 1 && found[0]["status"] == "fail", "{found:?}");
     assert!(found[0]["message"].as_str().is_some_and(|said| said.contains("admin.key (644)")), "{found:?}");
 }
 

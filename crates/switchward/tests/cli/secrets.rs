@@ -419,7 +419,7 @@ fn a_ring_may_be_in_the_environment_and_an_invalid_one_is_reported() {
         let checks = Ended::of(command).json()["checks"].as_array().cloned().unwrap_or_default();
         checks.into_iter().find(|check| check["check"] == "keys").expect("it is looked at")
     };
-    assert_eq!(said(&mut doctor)["verdict"], "warn");
-    assert_eq!(said(doctor.env("SWITCHWARD_KEYS_FILE", &ring))["verdict"], "ok");
-    assert_eq!(said(doctor.env("SWITCHWARD_KEYS_FILE", site.path("missing")))["verdict"], "fail");
+    assert_eq!(said(&mut doctor)["status"], "warn");
+    assert_eq!(said(doctor.env("SWITCHWARD_KEYS_FILE", &ring))["status"], "ok");
+    assert_eq!(said(doctor.env("SWITCHWARD_KEYS_FILE", site.path("missing")))["status"], "fail");
 }

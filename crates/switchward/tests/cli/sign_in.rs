@@ -241,7 +241,7 @@ fn a_doctor_asks_the_provider_what_it_is() {
     assert_eq!(said(""), None);
     let right = with(&provider, &site);
     let found = said(&right).expect("it is looked at");
-    assert!(found["verdict"] == "ok" && found["message"].to_string().contains("publishes 1 key"), "{found}");
+    assert!(found["status"] == "ok" && found["message"].to_string().contains("publishes 1 key"), "{found}");
     let found = said(&right.replace("127.0.0.1", "localhost")).expect("it is looked at");
-    assert_eq!(found["verdict"], "fail", "it calls itself otherwise: {found}");
+    assert_eq!(found["status"], "fail", "it calls itself otherwise: {found}");
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use switchward_testkit::finished;
 
-use crate::delivery_jobs::{Asked, Endpoint};
+use crate::delivery_jobs::{Endpoint, ReceivedRequest};
 use crate::support::{Dev, folder, form_token, run};
 
 const PROCESS: &str = r#"{
@@ -19,7 +19,7 @@ fn dev() -> Dev {
     dev
 }
 
-impl Asked {
+impl ReceivedRequest {
     fn id(&self) -> String {
         self.header("webhook-id").expect("a message has an id").to_owned()
     }

@@ -123,7 +123,7 @@ pub(crate) struct Answered<T> {
 
 /// The meaning of an error for the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum ErrorMeaning {
     /// It was refused.
     No,
     /// The server asks for a retry.
@@ -132,7 +132,7 @@ enum Said {
     Nothing,
 }
 
-impl Said {
+impl ErrorMeaning {
     /// Every error of the server carries an `ErrorInfo` of its domain; others were made on the way.
     fn by(status: &Status) -> Self {
         let details = status.get_error_details();
@@ -240,10 +240,10 @@ impl Front {
             // The port of a gone server may belong to another one already, which does not know our keys.
             let stranger =
                 status.code() == Code::Unauthenticated && self.shown.borrow().ended >= live.generation;
-            match Said::by(status) {
-                Said::No => ensure!(stranger, "refused: {status}"),
-                Said::Later => {}
-                Said::Nothing => self.ended(live.generation).await?,
+            match ErrorMeaning::by(status) {
+                ErrorMeaning::No => ensure!(stranger, "refused: {status}"),
+                ErrorMeaning::Later => {}
+                ErrorMeaning::Nothing => self.ended(live.generation).await?,
             }
         }
     }

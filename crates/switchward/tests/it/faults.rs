@@ -290,7 +290,7 @@ fn assess(
     let wanted: Vec<String> = acknowledged.into_iter().flat_map(paths).collect();
     let taken = |path: &str| {
         let all = seen.get(path).into_iter().flatten();
-        all.filter(|attempt| attempt.outcome == Outcome::Taken).copied().collect::<Vec<_>>()
+        all.filter(|attempt| attempt.outcome == Outcome::Accepted).copied().collect::<Vec<_>>()
     };
     let lost = |path: &&String| taken(path).is_empty() && !dead.contains(*path) && !sorry.contains(*path);
     let lost: Vec<&String> = wanted.iter().filter(lost).collect();

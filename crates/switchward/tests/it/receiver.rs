@@ -17,7 +17,7 @@ const ANSWER_MS: u64 = 40;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It was answered with 200.
-    Taken,
+    Accepted,
     /// It was answered with an error, or the connection was ended without an answer, or reset.
     Failed,
 }
@@ -105,7 +105,7 @@ impl Receiver {
         // A repeated request that was taken before is taken again, unless the connection breaks.
         let sort = if sort == 0 && self.has_taken(&id) { 9 } else { sort };
         let (answer, outcome) = match (self.manner, sort) {
-            (Manner::Good, _) | (Manner::Flaky, 3..) => (Some("200 OK\r\n".to_owned()), Outcome::Taken),
+            (Manner::Good, _) | (Manner::Flaky, 3..) => (Some("200 OK\r\n".to_owned()), Outcome::Accepted),
             (Manner::Flaky, 0) => (Some("500 Broken\r\n".to_owned()), Outcome::Failed),
             (Manner::Flaky, 1) => (None, Outcome::Failed),
             (Manner::Flaky, _) => {
@@ -135,7 +135,7 @@ impl Receiver {
     }
 
     fn has_taken(&self, id: &str) -> bool {
-        self.attempts.lock().iter().any(|one| one.outcome == Outcome::Taken && one.id == id)
+        self.attempts.lock().iter().any(|one| one.outcome == Outcome::Accepted && one.id == id)
     }
 
     fn note(&self, path: String, id: String, begun: Instant, outcome: Outcome) {

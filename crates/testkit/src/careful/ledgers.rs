@@ -1,7 +1,7 @@
 //! Ledgers: an answer that was lost is given again, a wrong one is not accepted, and every relayed effect counts.
 
 use switchward_machine::Micros;
-use switchward_scenario::{Asked, Asking, Broken, ShardIx, System};
+use switchward_scenario::{Asking, Broken, LimitAnswer, ShardIx, System};
 use switchward_state::approval::ApprovalCommand;
 use switchward_state::limits::RESERVATION_USABLE_MS;
 use switchward_state::policy::{HeldSince, LedgerRow, LimitCheck, PolicyCommand, by_ledger};
@@ -83,13 +83,13 @@ pub(super) fn ledgers(memory: &CarefulMemory, at: ShardIx) -> Vec<LedgerRow> {
 }
 
 /// Whether the call is reserved, and since when in which ledgers; `None` if no limit applies.
-fn held(asked: &Asked) -> Option<(bool, &[HeldSince])> {
+fn held(asked: &LimitAnswer) -> Option<(bool, &[HeldSince])> {
     let check = asked.as_ref().ok()?.as_ref()?;
     Some((check.is_reserved(), &check.held))
 }
 
 /// Returns true if more than one ledger was asked.
-fn several(asked: &Asked) -> bool {
+fn several(asked: &LimitAnswer) -> bool {
     let check = asked.as_ref().ok().and_then(Option::as_ref);
     check.is_some_and(|check| by_ledger(&check.rules).len() > 1)
 }

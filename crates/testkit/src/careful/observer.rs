@@ -55,7 +55,7 @@ impl Observer for Careful {
         match moment {
             Moment::Submitting(command) => submitting(memory, command),
             Moment::Submitted(command, answer) => submitted(memory, command, answer),
-            Moment::Asked(asking) => {
+            Moment::LimitsChecked(asking) => {
                 if let Plan::Reserve(ledgers) = memory.plan(asking.command)? {
                     memory.observer_mut().asked = Some((asking.command.tenant, ledgers));
                 }

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use std::time::Duration;
 use switchward_webhook::limits::{FAILING_MAX, RETRY_AFTER_MAX, SPREAD_PARTS};
-use switchward_webhook::retry::{Attempt, Disabled, EndpointHealth, SCHEDULE, Verdict, retry_after, wait};
+use switchward_webhook::retry::{
+    Attempt, AttemptOutcome, Disabled, EndpointHealth, SCHEDULE, retry_after, wait,
+};
 
 const NOW: Duration = Duration::from_secs(784_111_777);
 
@@ -22,13 +24,13 @@ fn the_schedule_goes_over_a_day_and_ends() {
 fn only_an_arrival_is_an_arrival() {
     for status in 0..=999_u16 {
         let wanted = match status {
-            200..=299 => Verdict::Delivered,
-            410 => Verdict::Gone,
-            _ => Verdict::Failed,
+            200..=299 => AttemptOutcome::Delivered,
+            410 => AttemptOutcome::Gone,
+            _ => AttemptOutcome::Failed,
         };
         assert_eq!(Attempt::Answered(status).verdict(), wanted, "{status}");
     }
-    assert_eq!(Attempt::Unanswered.verdict(), Verdict::Failed);
+    assert_eq!(Attempt::Unanswered.verdict(), AttemptOutcome::Failed);
 }
 
 #[test]
@@ -47,20 +49,23 @@ fn a_retry_after_is_seconds_or_a_date() {
 #[test]
 fn an_endpoint_that_fails_for_five_days_is_disabled() {
     let fresh = EndpointHealth::default();
-    let failing = fresh.after(Verdict::Failed, NOW);
+    let failing = fresh.after(AttemptOutcome::Failed, NOW);
     assert!(failing.enabled() && failing.failing_since == Some(NOW));
     let second = Duration::from_secs(1);
-    let nearly = failing.after(Verdict::Failed, NOW + FAILING_MAX - second);
+    let nearly = failing.after(AttemptOutcome::Failed, NOW + FAILING_MAX - second);
     assert!(nearly.enabled());
-    let over = nearly.after(Verdict::Failed, NOW + FAILING_MAX);
+    let over = nearly.after(AttemptOutcome::Failed, NOW + FAILING_MAX);
     assert_eq!(over.disabled, Some(Disabled::Failing));
-    assert_eq!(over.after(Verdict::Delivered, NOW + FAILING_MAX + second).disabled, Some(Disabled::Failing));
-    let saved = nearly.after(Verdict::Delivered, NOW + FAILING_MAX - second);
+    assert_eq!(
+        over.after(AttemptOutcome::Delivered, NOW + FAILING_MAX + second).disabled,
+        Some(Disabled::Failing)
+    );
+    let saved = nearly.after(AttemptOutcome::Delivered, NOW + FAILING_MAX - second);
     assert_eq!(saved, fresh);
-    assert!(saved.after(Verdict::Failed, NOW + FAILING_MAX).enabled());
-    let gone = fresh.after(Verdict::Gone, NOW);
+    assert!(saved.after(AttemptOutcome::Failed, NOW + FAILING_MAX).enabled());
+    let gone = fresh.after(AttemptOutcome::Gone, NOW);
     assert_eq!(gone.disabled, Some(Disabled::Gone));
-    assert_eq!(gone.after(Verdict::Failed, NOW + FAILING_MAX).disabled, Some(Disabled::Gone));
+    assert_eq!(gone.after(AttemptOutcome::Failed, NOW + FAILING_MAX).disabled, Some(Disabled::Gone));
 }
 
 proptest! {
@@ -87,14 +92,14 @@ proptest! {
         for (later, what) in steps {
             now += Duration::from_secs(later);
             let verdict = match what {
-                0 => Verdict::Gone,
-                1 => Verdict::Delivered,
-                _ => Verdict::Failed,
+                0 => AttemptOutcome::Gone,
+                1 => AttemptOutcome::Delivered,
+                _ => AttemptOutcome::Failed,
             };
             health = health.after(verdict, now);
-            since = if verdict == Verdict::Delivered { None } else { since.or(Some(now)) };
-            let failed = verdict == Verdict::Failed && since.is_some_and(|since| now - since >= FAILING_MAX);
-            wanted = wanted || verdict == Verdict::Gone || failed;
+            since = if verdict == AttemptOutcome::Delivered { None } else { since.or(Some(now)) };
+            let failed = verdict == AttemptOutcome::Failed && since.is_some_and(|since| now - since >= FAILING_MAX);
+            wanted = wanted || verdict == AttemptOutcome::Gone || failed;
             prop_assert_eq!(health.enabled(), !wanted);
         }
     }

@@ -1,5 +1,7 @@
 //! One word for one idea: the words and phrases that `docs/glossary.md` replaces do not come back.
 
+use syn::visit::{self, Visit};
+
 use crate::finding::Finding;
 use crate::scan;
 use crate::source::{Token, TokenKind};
@@ -68,7 +70,12 @@ const WORDS: &[&str] = &[
     "standings",
     "upkeep",
 ];
-/// Names that may have such a part: terms of the field, and names that a library gives.
+/// Words that no type, variant, module, attribute's name or name of the API has as a part of it. Functions and variables may:
+/// names of tests are sentences.
+const TYPE_WORDS: &[&str] = &["asked", "found", "kept", "said", "taken", "verdict", "verdicts"];
+/// Types that may have such a part: one of a public event, one that says *to found*, and a status of gRPC.
+const TYPES: &[&str] = &["CallAsked", "FoundCluster", "NotFound"];
+/// Names that may have a part of [`WORDS`]: terms of the field, and names that a library gives.
 const NAMES: &[&str] = &["block_in_place", "cast_possible_truncation", "cast_precision_loss", "cast_signed"];
 /// Terms of the field that hold such a word, in lower case with `_`.
 const TERMS: &[&str] = &["dead_letter", "dead_letters"];
@@ -101,21 +108,27 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
                 bad_name(&token.text).map(|word| name_finding(&source.path, token.line, &token.text, word)),
             );
         }
+        let mut types = Types::default();
+        types.visit_file(&source.syntax);
+        for (line, name) in &types.names {
+            findings.extend(bad_type(name).map(|word| name_finding(&source.path, *line, name, word)));
+        }
         for token in given_names(&source.tokens) {
             let words = token.text.split(|character: char| !is_of_name(character) && character != '-');
             findings.extend(words.filter_map(|name| {
-                bad_name(&name.replace('-', "_"))
-                    .map(|word| name_finding(&source.path, token.line, name, word))
+                let plain = name.replace('-', "_");
+                let word = bad_name(&plain).or_else(|| bad_type(&plain));
+                word.map(|word| name_finding(&source.path, token.line, name, word))
             }));
         }
     }
     for (path, text) in tree.files().filter(|(path, _)| PROSE.iter().any(|end| path.ends_with(end))) {
         for (line, text) in text.lines().enumerate().map(|(index, text)| (index + 1, text)) {
             if path.ends_with(".proto") {
-                findings.extend(
-                    proto_names(text)
-                        .filter_map(|name| bad_name(name).map(|word| name_finding(path, line, name, word))),
-                );
+                findings.extend(proto_names(text).filter_map(|name| {
+                    let word = bad_name(name).or_else(|| bad_type(name));
+                    word.map(|word| name_finding(path, line, name, word))
+                }));
             }
             let phrase = PHRASES.iter().find(|phrase| holds(text, phrase));
             findings.extend(phrase.map(|phrase| {
@@ -139,6 +152,43 @@ fn bad_name(name: &str) -> Option<&'static str> {
     let joined = format!("_{}_", parts.join("_"));
     let joined = TERMS.iter().fold(joined, |joined, term| joined.replace(&format!("_{term}_"), "_"));
     joined.split('_').find_map(|part| WORDS.iter().copied().find(|word| *word == part))
+}
+
+/// The word in the name of a type that no such name has.
+fn bad_type(name: &str) -> Option<&'static str> {
+    if TYPES.contains(&name) {
+        return None;
+    }
+    let parts = parts(name);
+    TYPE_WORDS.iter().copied().find(|word| parts.iter().any(|part| part == word))
+}
+
+/// Collects the names of types, variants and modules, each with its line.
+#[derive(Default)]
+struct Types {
+    names: Vec<(usize, String)>,
+}
+
+impl<'ast> Visit<'ast> for Types {
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "syn's list of items grows with the language")]
+        let name = match item {
+            syn::Item::Enum(item) => Some(&item.ident),
+            syn::Item::Mod(item) => Some(&item.ident),
+            syn::Item::Struct(item) => Some(&item.ident),
+            syn::Item::Trait(item) => Some(&item.ident),
+            syn::Item::Type(item) => Some(&item.ident),
+            syn::Item::Union(item) => Some(&item.ident),
+            _ => None,
+        };
+        self.names.extend(name.map(|name| (name.span().start().line, name.to_string())));
+        visit::visit_item(self, item);
+    }
+
+    fn visit_variant(&mut self, variant: &'ast syn::Variant) {
+        self.names.push((variant.ident.span().start().line, variant.ident.to_string()));
+        visit::visit_variant(self, variant);
+    }
 }
 
 /// The parts of a name in snake or camel case, in lower case.
@@ -235,6 +285,46 @@ mod tests {
     }
 
     #[test]
+    fn types_variants_modules_and_names_of_the_api_that_the_glossary_replaces_are_reported() {
+        let rust = "struct AskedCall;\nenum Reply {\n    Later,\n    NotTaken(u8),\n}\ntrait Said {}\ntype Kept = u8;\n\
+                    mod verdict {\n    union FoundRow { a: u8 }\n}\nfn a() {\n    struct Verdicts;\n}\n\
+                    #[serde(rename = \"verdict\")]\nstruct B;\n#[arg(long = \"if-taken\")]\nstruct C;\n";
+        let proto =
+            "message LayerVerdict {\n  string kept_by = 1; // it is kept\n}\nenum A {\n  A_TAKEN = 1;\n}\n";
+        let tree = Tree::of(&[("crates/x/src/lib.rs", rust), ("proto/x.proto", proto)]);
+        let mut found: Vec<_> = check(&tree)
+            .into_iter()
+            .map(|it| (it.line, it.message.split('`').nth(1).unwrap_or_default().to_owned()))
+            .collect();
+        found.sort();
+        let of = |line, name: &str| (line, name.to_owned());
+        assert_eq!(
+            found,
+            [
+                of(1, "AskedCall"),
+                of(1, "LayerVerdict"),
+                of(2, "kept_by"),
+                of(4, "NotTaken"),
+                of(5, "A_TAKEN"),
+                of(6, "Said"),
+                of(7, "Kept"),
+                of(8, "verdict"),
+                of(9, "FoundRow"),
+                of(12, "Verdicts"),
+                of(14, "verdict"),
+                of(16, "if-taken"),
+            ]
+        );
+    }
+
+    #[test]
+    fn functions_and_variables_may_have_words_that_types_have_not() {
+        let rust = "fn who_is_asked(said: u8) -> u8 { let kept = said; kept }\nstruct FoundCluster;\nstruct Mistaken;\n\
+                    mod tests {\n    fn what_was_said_is_kept() {}\n}\n";
+        assert_eq!(check(&Tree::of(&[("crates/x/src/lib.rs", rust)])), []);
+    }
+
+    #[test]
     fn strings_in_other_attributes_and_terms_in_these_are_none() {
         let rust = "#[doc(alias = \"told\")]\nfn a() {}\n#[arg(long = \"dead-letter\", help = \"what is told\")]\nfn b() {}\n\
                     fn c() { let name = \"told\"; }\n";
@@ -250,6 +340,6 @@ mod tests {
 
     #[test]
     fn few_names_are_exempt() {
-        assert!(NAMES.len() + TERMS.len() <= 10);
+        assert!(NAMES.len() + TERMS.len() + TYPES.len() <= 10);
     }
 }

@@ -64,8 +64,8 @@ impl<'m> Mail<'m> {
         Sender { from: self.from, proved: self.proved }
     }
 
-    fn said(&self, gate: bool) -> classify::Said<'m> {
-        classify::Said::Reply { from: self.from, own: self.own, gate }
+    fn said(&self, gate: bool) -> classify::ClassifyInput<'m> {
+        classify::ClassifyInput::Reply { from: self.from, own: self.own, gate }
     }
 }
 

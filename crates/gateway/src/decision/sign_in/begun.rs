@@ -8,7 +8,7 @@ use switchward_state::approval::{MAIL_TOKEN_BYTES_MAX, MailKey, SignInPart};
 use switchward_state::limits::SIGN_IN_MS;
 
 use crate::api::PageSettings;
-use crate::decision::find::Asked;
+use crate::decision::find::ApproverLink;
 use crate::decision::provider::{Attempt, CALLBACK};
 use crate::limits::FORM_ID_CHARS;
 
@@ -31,7 +31,7 @@ pub(super) struct Begun {
 
 impl Begun {
     /// A new one, which nobody can guess.
-    pub(super) fn draw(asked: &Asked) -> Self {
+    pub(super) fn draw(asked: &ApproverLink) -> Self {
         let state = format!("{:032x}", rand::random::<u128>());
         let begun = Self { state, at: asked.visit.now, token: asked.token.to_string(), code: Vec::new() };
         let code = asked.visit.key.sign_in(SignInPart::Code, begun.signed().as_bytes()).to_vec();
@@ -57,7 +57,7 @@ impl Begun {
     }
 
     /// Whether a page of this tenant has begun it, and not too long ago.
-    pub(super) fn counts(&self, asked: &Asked) -> bool {
+    pub(super) fn counts(&self, asked: &ApproverLink) -> bool {
         self.is_of(&asked.visit.key, asked.visit.now)
     }
 
@@ -67,7 +67,7 @@ impl Begun {
     }
 
     /// The attempt as the provider sees it.
-    pub(super) fn attempt(&self, asked: &Asked) -> Attempt {
+    pub(super) fn attempt(&self, asked: &ApproverLink) -> Attempt {
         let (key, signed) = (&asked.visit.key, self.signed());
         Attempt {
             state: self.state.clone(),

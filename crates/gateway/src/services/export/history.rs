@@ -12,7 +12,7 @@ use switchward_state::{History, ViewError};
 
 use super::position::Spot;
 use super::records;
-use super::walk::{Found, Walk};
+use super::walk::{ExportedSession, Walk};
 use crate::convert;
 use crate::query::{GetExportPart, GetMachines, HistoryRow, Reader};
 
@@ -25,7 +25,7 @@ impl Walk<'_> {
         loop {
             let (tenant, session) = (self.call.caller.tenant, spot.session);
             let part = rows.answer(&GetExportPart { tenant, session, row: spot.row })?;
-            let found = Found::new(part.session.as_deref(), part.removed.as_deref(), self.at);
+            let found = ExportedSession::new(part.session.as_deref(), part.removed.as_deref(), self.at);
             if let Some(own) = found.own()
                 && self.kept(own, spot).is_break()
             {

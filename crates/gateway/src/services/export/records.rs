@@ -5,7 +5,7 @@ use switchward_api::v1::{self, export_record::Record};
 use switchward_machine::{SessionId, Time};
 use switchward_state::Actor;
 use switchward_state::catalogue::{ChangedPart, TenantChange};
-use switchward_state::session::{KeptDecision, Removed, Session};
+use switchward_state::session::{Removed, RetainedDecision, Session};
 
 use crate::auth::Caller;
 use crate::convert::{json, timestamp};
@@ -56,7 +56,7 @@ pub(super) fn event(caller: &Caller, id: SessionId, event: v1::SessionEvent) -> 
 }
 
 /// A decision of a person.
-pub(super) fn decision(caller: &Caller, id: SessionId, decision: &KeptDecision) -> Record {
+pub(super) fn decision(caller: &Caller, id: SessionId, decision: &RetainedDecision) -> Record {
     Record::Decision(v1::ExportedDecision {
         session: names::of_session(caller, id),
         gate: names::of_gate(caller, id, decision.gate),

@@ -31,13 +31,13 @@ pub(super) struct Walk<'c> {
 }
 
 /// The session of an id, and what remains of it or of an earlier one, as far as they belong to the export.
-pub(super) struct Found<'r> {
+pub(super) struct ExportedSession<'r> {
     /// `None` if the session began after the time of the export.
     pub(super) session: Option<&'r Session>,
     pub(super) removed: Option<&'r Removed>,
 }
 
-impl<'r> Found<'r> {
+impl<'r> ExportedSession<'r> {
     pub(super) fn new(session: Option<&'r Session>, removed: Option<&'r Removed>, at: Time) -> Self {
         Self { session: session.filter(|session| session.created <= at), removed }
     }
@@ -173,7 +173,7 @@ impl<'c> Walk<'c> {
         let (call, tenant, id) = (self.call, self.call.caller.tenant, spot.session);
         debug_assert_ne!(id, NO_SESSION, "no session has this id");
         let Remains { session, removed } = rows.answer(&GetRemains { tenant, session: id })?;
-        let found = Found::new(session.as_deref(), removed.as_deref(), self.at);
+        let found = ExportedSession::new(session.as_deref(), removed.as_deref(), self.at);
         if found.session.is_none() && found.removed.is_none() {
             spot.stage = Stage::Over;
         }
@@ -204,7 +204,7 @@ impl<'c> Walk<'c> {
     }
 
     /// What remains of an earlier session of the same id.
-    fn earlier(&mut self, found: &Found<'_>, spot: &mut Spot) -> ControlFlow<()> {
+    fn earlier(&mut self, found: &ExportedSession<'_>, spot: &mut Spot) -> ControlFlow<()> {
         if let Some(removed) = found.earlier() {
             self.kept(removed, spot)?;
             if removed.at <= self.at {

@@ -37,7 +37,7 @@ pub(super) struct Wanted {
 }
 
 /// Work that was taken.
-pub(super) struct Taken {
+pub(super) struct LeasedWork {
     pub(super) session: SessionId,
     pub(super) work: OpenId,
     pub(super) fence: u64,
@@ -112,11 +112,11 @@ pub(super) async fn take(
     call: &Call<'_>,
     wanted: &Wanted,
     max: usize,
-) -> Result<(Vec<Taken>, Looked), Refusal> {
+) -> Result<(Vec<LeasedWork>, Looked), Refusal> {
     let (mut ready, mut looked) = ready(call, wanted, max).await?;
     ready.sort_unstable();
     ready.dedup();
-    let mut taken: Vec<Taken> = Vec::new();
+    let mut taken: Vec<LeasedWork> = Vec::new();
     let mut bytes = 0;
     for Ready { session, work, .. } in ready {
         if taken.len() >= max || bytes >= POLL_BYTES_MAX {
@@ -160,7 +160,7 @@ async fn lease(
     wanted: &Wanted,
     session: SessionId,
     work: OpenId,
-) -> Result<Option<Taken>, Refusal> {
+) -> Result<Option<LeasedWork>, Refusal> {
     let body = Body::Work(WorkCommand::Lease(LeaseWork {
         item: work,
         worker: wanted.worker.clone(),
@@ -179,7 +179,7 @@ async fn lease(
         // A taken item may be void a moment later; then there is nothing to hand out.
         None => call.ask(&GetWork { tenant: call.caller.tenant, session, work }).await?,
     };
-    Ok(found.map(|found| Taken {
+    Ok(found.map(|found| LeasedWork {
         session,
         work,
         fence,

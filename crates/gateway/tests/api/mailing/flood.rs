@@ -8,7 +8,7 @@ use switchward_machine::{OpenId, SessionId, TenantId, WorkKind};
 use switchward_mail::incoming::Envelope;
 use switchward_state::approval::{MailKey, MailToken, Way};
 
-use super::{Asked, DANA, KIM, REPLIES, TRUSTED, from_kim};
+use super::{DANA, KIM, NotifiedGate, REPLIES, TRUSTED, from_kim};
 use crate::harness::Harness;
 
 /// Every phrase that approves, and one with a courtesy.
@@ -143,7 +143,7 @@ fn forged_results(token: &MailToken, said: &str) -> Vec<Sent> {
 }
 
 /// Kim's token used by others, and others' tokens used by Kim: forwarded, replied to all, in copy.
-fn passed_on(asked: &Asked, said: &str) -> Vec<Sent> {
+fn passed_on(asked: &NotifiedGate, said: &str) -> Vec<Sent> {
     let (kim, dana) = (asked.token(Way::Reply, KIM), asked.token(Way::Reply, DANA));
     let mut all = Vec::new();
     for (from, token) in [("eve@acme.example", &kim), (DANA, &kim), ("m@evil.example", &dana), (KIM, &dana)] {
@@ -175,7 +175,7 @@ fn passed_on(asked: &Asked, said: &str) -> Vec<Sent> {
 }
 
 /// Tokens of other rounds, gates, sessions, tenants, ways and keys, and changed tokens. The mail is Kim's own with proof.
-fn other_tokens(asked: &Asked, other: &Asked, said: &str) -> Vec<Sent> {
+fn other_tokens(asked: &NotifiedGate, other: &NotifiedGate, said: &str) -> Vec<Sent> {
     let (one, at) = (TenantId(1), asked.number);
     let of = |key: &MailKey, tenant, session, number, round| {
         key.token(Way::Reply, tenant, session, number, round, KIM)
@@ -349,7 +349,11 @@ fn machines(token: &MailToken, said: &str) -> (Vec<Sent>, Vec<Sent>) {
 }
 
 /// Every category of mail that may not approve, with its least number of mails.
-fn categories(asked: &Asked, other: &Asked, phrase: &str) -> [(&'static str, Vec<Sent>, usize); 11] {
+fn categories(
+    asked: &NotifiedGate,
+    other: &NotifiedGate,
+    phrase: &str,
+) -> [(&'static str, Vec<Sent>, usize); 11] {
     let token = asked.token(Way::Reply, KIM);
     let both = [phrase.to_owned(), format!("{phrase}\n\nKim")];
     let twice =

@@ -7,7 +7,7 @@ use switchward_state::approval::Way;
 use switchward_state::delivery::{EffectBody, Purpose};
 use switchward_state::{Key, Row, View as _};
 
-use super::{Asked, KIM, Message, TRUSTED, from_kim, recorded};
+use super::{KIM, Message, NotifiedGate, TRUSTED, from_kim, recorded};
 use crate::harness::Harness;
 
 /// Mail services, the fields that their signatures cover, and the outcome of an approving reply.
@@ -50,7 +50,7 @@ fn proof_headers(fields: &str) -> String {
 
 impl Harness {
     /// The texts of the mails that answer replies about this gate.
-    async fn answered(&self, asked: &Asked) -> Vec<String> {
+    async fn answered(&self, asked: &NotifiedGate) -> Vec<String> {
         let filter = format!("session=\"{}\"", asked.session.name.rsplit('/').next().expect("a part"));
         let request = v1::ListEffectsRequest { filter, ..Default::default() };
         let reply: v1::ListEffectsResponse = self.ask("operator", "ListEffects", &request).await;

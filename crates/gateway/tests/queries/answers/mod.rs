@@ -76,7 +76,7 @@ fn approval(query: &ApprovalQuery) -> Vec<Vec<u8>> {
         ApprovalQuery::Show(query) => to(query, [Some(views::gate_shown())]),
         ApprovalQuery::List(query) => entries(query, [views::gate_shown()]),
         ApprovalQuery::Linked(query) => to(query, [Some(views::linked())]),
-        ApprovalQuery::MailToken(query) => to(query, [Origin::Asked, Origin::Unknown]),
+        ApprovalQuery::MailToken(query) => to(query, [Origin::Recipient, Origin::Unknown]),
     }
 }
 
@@ -147,7 +147,7 @@ fn tenant(query: &TenantQuery) -> Vec<Vec<u8>> {
         TenantQuery::Names(query) => to(query, [vec!["acme".to_owned()]]),
         TenantQuery::Record(query) => to(query, [Some(row("tenancy"))]),
         TenantQuery::ShardRecord(query) => to(query, [Some(row("tenancy"))]),
-        TenantQuery::KeptRules(query) => to(query, [Some(Retention::default())]),
+        TenantQuery::MailRetention(query) => to(query, [Some(Retention::default())]),
         TenantQuery::MailKeys(query) => to(query, [vec![sealed()]]),
         TenantQuery::ApiKey(query) => to(query, [Some(row("api-key"))]),
         TenantQuery::ListApiKeys(query) => to(query, [vec![row("api-key")]]),

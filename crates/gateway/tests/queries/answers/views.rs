@@ -11,7 +11,7 @@ use switchward_gateway::query::{GateShown, LinkedGate, SessionShown};
 use switchward_machine::{BudgetUnit, Callee, CalleeKind, OpenId, RunId, Status, Time};
 use switchward_state::approval::{Setting, SettingSource, Settled, Warning};
 use switchward_state::delivery::{MailCap, MailFull, PublishedEvent};
-use switchward_state::policy::{CallEffect, LayerVerdict, MatchedRule};
+use switchward_state::policy::{CallEffect, LayerDecision, MatchedRule};
 use switchward_state::run::{Json, Run};
 use switchward_state::session::Assisted;
 use switchward_state::work::WorkItem;
@@ -87,7 +87,7 @@ pub(crate) fn open_gate() -> GateView {
         Warning::Waiting { to: to(), more: 2, full },
         Warning::AllOfNobody,
         Warning::FewNotified { need: 2, can: 1 },
-        Warning::FewAsked { wanted: 3, can: 1, need: 2 },
+        Warning::TooFewRecipients { wanted: 3, can: 1, need: 2 },
         Warning::NotInDirectory { who: "lee".into() },
         Warning::UnprovedBounce { to: "kim@example.com".into() },
     ];
@@ -158,7 +158,7 @@ pub(crate) fn explanation() -> Explanation {
         rule: Some(rule.clone()),
         granted: true,
         looked_at: vec![LookedAt { rule: rule.clone(), covers: true }],
-        layers: vec![LayerVerdict { effect: CallEffect::Ask, rule }],
+        layers: vec![LayerDecision { effect: CallEffect::Ask, rule }],
         limited: Vec::new(),
         budgets: vec![limit],
     }

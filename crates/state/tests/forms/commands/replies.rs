@@ -23,7 +23,7 @@ fn authorized() -> Authorized {
         layers: Vec::new(),
         sequence: 4,
         unnotified: true,
-        warnings: vec![Warning::FewAsked { wanted: 3, can: 1, need: 2 }, Warning::NoRecipients],
+        warnings: vec![Warning::TooFewRecipients { wanted: 3, can: 1, need: 2 }, Warning::NoRecipients],
     }
 }
 

@@ -184,7 +184,7 @@ pub(crate) fn flow_events() -> Vec<Event> {
             early: Some((Json(serde_json::json!({})), Time(9), true)),
             source: EventSource::Key { role: Role::Integration, subject: "erp".into() },
         }),
-        Event::Run(RunEvent::EarlyTaken { run, keys: vec!["paid".into()], positions: vec![2] }),
+        Event::Run(RunEvent::EarlyUsed { run, keys: vec!["paid".into()], positions: vec![2] }),
     ];
     flows.into_iter().collect()
 }

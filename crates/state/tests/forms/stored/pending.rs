@@ -14,7 +14,7 @@ fn inputs() -> [PendingInput; 2] {
 }
 
 pub(super) fn rows() -> [(&'static str, Row); 2] {
-    let asked = Asked { values: Some(digest()), ..asked() };
+    let asked = GateRequest { values: Some(digest()), ..asked() };
     let gate = Gate { asked: Some(asked), call: None, kind: GateKind::Approval, ..gate() };
     [("run-pending", Row::Run(Run { pending: inputs().into(), ..run() })), ("open-values", gate_row(gate))]
 }

@@ -4,7 +4,7 @@ use switchward_machine::{Limit, Micros, Period, RunId, Time};
 use switchward_state::approval::{Call, Grant};
 use switchward_state::catalogue::{DefaultSetIn, Definition};
 use switchward_state::policy::{
-    CallEffect, LayerVerdict, LedgerRule, MatchedRule, PinnedPolicy, TenantPolicy,
+    CallEffect, LayerDecision, LedgerRule, MatchedRule, PinnedPolicy, TenantPolicy,
 };
 
 use super::digest;
@@ -14,7 +14,7 @@ pub(super) fn rule() -> MatchedRule {
     MatchedRule { layer, list, capability, default_set_in: None }
 }
 
-pub(super) fn layers() -> Vec<LayerVerdict> {
+pub(super) fn layers() -> Vec<LayerDecision> {
     let (layer, list, set_in) = ("tenant:guard@2", "default", Some(DefaultSetIn::Document));
     let by_default = MatchedRule {
         layer: layer.into(),
@@ -23,8 +23,8 @@ pub(super) fn layers() -> Vec<LayerVerdict> {
         default_set_in: set_in,
     };
     vec![
-        LayerVerdict { effect: CallEffect::Ask, rule: rule() },
-        LayerVerdict { effect: CallEffect::Deny, rule: by_default },
+        LayerDecision { effect: CallEffect::Ask, rule: rule() },
+        LayerDecision { effect: CallEffect::Deny, rule: by_default },
     ]
 }
 

@@ -12,7 +12,7 @@ const EVENTS: u64 = 500;
 const MESSAGES: usize = 10;
 
 /// A message.
-pub(super) struct Said {
+pub(super) struct ConversationMessage {
     /// `user` or `agent`.
     pub(super) from: String,
     pub(super) text: String,
@@ -22,7 +22,7 @@ pub(super) struct Said {
 ///
 /// # Errors
 /// The history cannot be read.
-pub(super) async fn said(talk: &Talk, session: &v1::Session) -> Result<Vec<Said>, Status> {
+pub(super) async fn said(talk: &Talk, session: &v1::Session) -> Result<Vec<ConversationMessage>, Status> {
     // A checkpoint process has no messages.
     let asks = session.checkpoint.as_ref().is_some_and(|checkpoint| !checkpoint.answers.is_empty());
     if asks || talk.printer.is_json() {
@@ -38,16 +38,16 @@ pub(super) async fn said(talk: &Talk, session: &v1::Session) -> Result<Vec<Said>
         .client
         .call(request, |mut it, request| async move { it.sessions.list_session_events(request).await });
     let events = reply.await?.events;
-    let mut said: Vec<Said> = events.iter().filter_map(message).collect();
+    let mut said: Vec<ConversationMessage> = events.iter().filter_map(message).collect();
     said.drain(..said.len().saturating_sub(MESSAGES));
     Ok(said)
 }
 
-fn message(event: &v1::SessionEvent) -> Option<Said> {
+fn message(event: &v1::SessionEvent) -> Option<ConversationMessage> {
     let data = event.data.as_ref().filter(|_| event.r#type == "message.posted")?;
     let word = |key: &str| match &data.fields.get(key)?.kind {
         Some(Kind::StringValue(text)) => Some(text.clone()),
         _ => None,
     };
-    Some(Said { from: word("from")?, text: word("text")? })
+    Some(ConversationMessage { from: word("from")?, text: word("text")? })
 }

@@ -190,10 +190,10 @@ async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str
 
 fn authorized(capability: &str, reply: &v1::AuthorizeToolCallResponse) -> String {
     let (style, outcome) = match show::effect(reply.decision()) {
-        effect @ CallEffect::Allow => (GOOD, CallOutcome::Said(effect)),
-        CallEffect::Ask if reply.unnotified => (CARE, CallOutcome::AskedNobody),
-        effect @ CallEffect::Ask => (CARE, CallOutcome::Said(effect)),
-        effect @ CallEffect::Deny => (PROBLEM, CallOutcome::Said(effect)),
+        effect @ CallEffect::Allow => (GOOD, CallOutcome::Decided(effect)),
+        CallEffect::Ask if reply.unnotified => (CARE, CallOutcome::Unnotified),
+        effect @ CallEffect::Ask => (CARE, CallOutcome::Decided(effect)),
+        effect @ CallEffect::Deny => (PROBLEM, CallOutcome::Decided(effect)),
     };
     let word = call_outcome(outcome);
     let mut text = format!("{style}{word}{style:#}  {}", clean(capability));

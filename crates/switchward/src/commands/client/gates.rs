@@ -47,7 +47,7 @@ pub(crate) struct Decide {
     /// The decision. The words of the formats are accepted too: `resume` for approve, `refuse` and `decline` for
     /// reject.
     #[arg(value_enum)]
-    pub(crate) decision: Verdict,
+    pub(crate) decision: GateAction,
     /// A comment on the decision; required for `discuss`.
     #[arg(long, value_name = "TEXT", required_if_eq("decision", "discuss"))]
     pub(crate) comment: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) struct Decide {
 
 /// The decisions of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Verdict {
+pub(crate) enum GateAction {
     /// Approve the request.
     #[value(alias = "resume")]
     Approve,
@@ -119,10 +119,10 @@ pub(crate) struct AssignGate {
 
 async fn decide(talk: &Talk, decide: Decide) -> Result<(), Exit> {
     let decision = match decide.decision {
-        Verdict::Approve => v1::GateDecision::Approve,
-        Verdict::Reject => v1::GateDecision::Reject,
-        Verdict::Discuss => v1::GateDecision::Discuss,
-        Verdict::Answer => v1::GateDecision::Answer,
+        GateAction::Approve => v1::GateDecision::Approve,
+        GateAction::Reject => v1::GateDecision::Reject,
+        GateAction::Discuss => v1::GateDecision::Discuss,
+        GateAction::Answer => v1::GateDecision::Answer,
     };
     let request = v1::DecideGateRequest {
         name: decide.gate,

@@ -12,7 +12,7 @@ use gates::open_gate;
 pub(super) use gates::{about, approvals, brief, gate, reached, to_decide_gate, to_decide_open, waited};
 pub(super) use settled::{approving, often};
 
-use super::conversation::Said;
+use super::conversation::ConversationMessage;
 use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean, count};
 
 /// The maximum length of a text in a list, characters.
@@ -67,8 +67,8 @@ pub(super) fn rule(rule: &v1::MatchedRule) -> String {
 }
 
 /// The decision of each layer: `allow: bash (policy); ask: bash (tenant:guard@1)`.
-pub(super) fn layers(layers: &[v1::LayerVerdict]) -> String {
-    let one = |said: &v1::LayerVerdict| {
+pub(super) fn layers(layers: &[v1::LayerDecision]) -> String {
+    let one = |said: &v1::LayerDecision| {
         let verdict = word(said.decision().as_str_name(), "TOOL_DECISION_");
         let rule = said.rule.clone().unwrap_or_default();
         if rule.list() == v1::RuleList::Default {
@@ -153,7 +153,7 @@ pub(super) fn session(session: &v1::Session) -> String {
 }
 
 /// The same with the last messages.
-pub(super) fn session_with(session: &v1::Session, said: &[Said]) -> String {
+pub(super) fn session_with(session: &v1::Session, said: &[ConversationMessage]) -> String {
     let none = v1::Checkpoint::default();
     let checkpoint = session.checkpoint.as_ref().unwrap_or(&none);
     let lives = session.end_time.is_none();
@@ -193,8 +193,8 @@ pub(super) fn session_with(session: &v1::Session, said: &[Said]) -> String {
 }
 
 /// Messages, one per line.
-fn conversation(said: &[Said]) -> String {
-    let line = |one: &Said| format!("{}: {}", clean(&one.from), brief(&one_line(&one.text)));
+fn conversation(said: &[ConversationMessage]) -> String {
+    let line = |one: &ConversationMessage| format!("{}: {}", clean(&one.from), brief(&one_line(&one.text)));
     said.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 

@@ -93,7 +93,7 @@ pub(super) struct ServerStatus {
 }
 
 /// A request with the way to its caller.
-pub(super) struct Asked {
+pub(super) struct PendingRequest {
     pub(super) request: Request,
     pub(super) answer: oneshot::Sender<Answer>,
 }
@@ -109,7 +109,7 @@ impl Control {
     ///
     /// # Errors
     /// A cluster of this folder runs already, or the socket cannot be made.
-    pub(super) fn listen(folder: &Path) -> anyhow::Result<(Self, mpsc::Receiver<Asked>)> {
+    pub(super) fn listen(folder: &Path) -> anyhow::Result<(Self, mpsc::Receiver<PendingRequest>)> {
         let other = socket::connect(folder, SOCKET)?;
         anyhow::ensure!(other.is_none(), "a development cluster of {} runs already", folder.display());
         let listener = socket::bind(folder, SOCKET).context("failed to open the control socket")?;
@@ -127,7 +127,7 @@ impl Drop for Control {
     }
 }
 
-async fn accept(listener: UnixListener, asked: mpsc::Sender<Asked>) {
+async fn accept(listener: UnixListener, asked: mpsc::Sender<PendingRequest>) {
     loop {
         let stream = socket::accept(&listener).await;
         let asked = asked.clone();
@@ -143,7 +143,7 @@ pub(super) fn runs(folder: &Path) -> bool {
     socket::connect(folder, SOCKET).is_ok_and(|connected| connected.is_some())
 }
 
-async fn serve(mut stream: UnixStream, asked: &mpsc::Sender<Asked>) -> anyhow::Result<()> {
+async fn serve(mut stream: UnixStream, asked: &mpsc::Sender<PendingRequest>) -> anyhow::Result<()> {
     let mut line = String::new();
     let mut reader = BufReader::new(&mut stream).take(REQUEST_BYTES_MAX);
     timeout(REQUEST_MAX, reader.read_line(&mut line)).await??;
@@ -158,10 +158,10 @@ async fn serve(mut stream: UnixStream, asked: &mpsc::Sender<Asked>) -> anyhow::R
 }
 
 /// Waits for the answer of the cluster.
-async fn put(request: Request, asked: &mpsc::Sender<Asked>) -> Answer {
+async fn put(request: Request, asked: &mpsc::Sender<PendingRequest>) -> Answer {
     let (answer, answered) = oneshot::channel();
     let stopping = || Answer::Refused { message: "the development cluster is stopping".to_owned() };
-    match asked.send(Asked { request, answer }).await {
+    match asked.send(PendingRequest { request, answer }).await {
         Ok(()) => answered.await.unwrap_or_else(|_| stopping()),
         Err(_) => stopping(),
     }
@@ -191,8 +191,8 @@ mod tests {
     use super::*;
 
     /// Answers each request with what it contains.
-    async fn echo(mut requests: mpsc::Receiver<Asked>) {
-        while let Some(Asked { request, answer }) = requests.recv().await {
+    async fn echo(mut requests: mpsc::Receiver<PendingRequest>) {
+        while let Some(PendingRequest { request, answer }) = requests.recv().await {
             let done = serde_json::to_string(&request).unwrap();
             let _gone = answer.send(Answer::Done { done, missed: Vec::new() });
         }

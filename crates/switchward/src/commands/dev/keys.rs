@@ -26,7 +26,7 @@ pub(super) struct Keys {
 
 /// The secrets in a data folder; older folders have no worker key.
 #[derive(Deserialize)]
-struct Kept {
+struct StoredKeys {
     agent: String,
     person: String,
     worker: Option<String>,
@@ -46,8 +46,10 @@ impl Keys {
         private::refuse_open_file(&file)?;
         let keys = match fs::read(&file) {
             Ok(bytes) => match serde_json::from_slice(&bytes).with_context(no_keys)? {
-                Kept { agent, person, worker: Some(worker) } => return Ok(Self { agent, person, worker }),
-                Kept { agent, person, worker: None } => Self { agent, person, worker: drawn() },
+                StoredKeys { agent, person, worker: Some(worker) } => {
+                    return Ok(Self { agent, person, worker });
+                }
+                StoredKeys { agent, person, worker: None } => Self { agent, person, worker: drawn() },
             },
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Self { agent: drawn(), person: drawn(), worker: drawn() }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::bus::{self, LocalBus};
 use super::contexts::Written;
-use super::control::{Asked, Control};
+use super::control::{Control, PendingRequest};
 use super::crew::{Crew, FOUNDER};
 use super::keys::Keys;
 use super::links::Links;
@@ -129,7 +129,7 @@ async fn redis(args: &DevArgs, folder: &Path) -> anyhow::Result<(Option<LocalBus
 /// Answers requests until `stop` is done.
 async fn attend(
     cluster: &mut Cluster,
-    requests: &mut mpsc::Receiver<Asked>,
+    requests: &mut mpsc::Receiver<PendingRequest>,
     mut stop: std::pin::Pin<Box<impl Future<Output = ()>>>,
 ) {
     loop {

@@ -14,7 +14,7 @@ use x509_parser::{
     prelude::{FromDer as _, X509Certificate},
 };
 
-use super::Found;
+use super::CheckResult;
 use crate::config::Tls;
 use crate::tls;
 
@@ -23,34 +23,38 @@ pub(super) const LEFT: SignedDuration = SignedDuration::from_hours(14 * 24);
 const WHAT: &str = "tls";
 
 /// Checks that the certificate matches its key, is valid today and is accepted by clients.
-pub(super) fn look(config: &Tls) -> Found {
+pub(super) fn look(config: &Tls) -> CheckResult {
     let file = config.cert_file.display();
     let chain = match tls::read(config).and_then(|_| tls::chain(&config.cert_file)) {
         Ok(chain) => chain,
         Err(error) => {
             let advice = "both files must be PEM, and the certificate must match the key";
-            return Found::fail(WHAT, format!("{error:#}"), advice);
+            return CheckResult::fail(WHAT, format!("{error:#}"), advice);
         }
     };
     let Some(leaf) = chain.first().and_then(|der| X509Certificate::from_der(der).ok()) else {
-        return Found::warn(WHAT, format!("{file} cannot be parsed"), "check whether it is still valid");
+        return CheckResult::warn(
+            WHAT,
+            format!("{file} cannot be parsed"),
+            "check whether it is still valid",
+        );
     };
     let (names, from, until) =
         (names(&leaf.1), at(leaf.1.validity().not_before), at(leaf.1.validity().not_after));
     let now = Timestamp::now();
     let dated = from.zip(until).map(|(from, until)| dated(WHAT, &config.cert_file, from, until, now));
-    if let Some(wrong) = dated.clone().filter(|found| found.verdict == super::Verdict::Fail) {
+    if let Some(wrong) = dated.clone().filter(|found| found.status == super::CheckStatus::Fail) {
         return wrong;
     }
     if names.is_empty() {
         let said = format!("{file} names no host; clients check only subjectAltName, not the common name");
-        return Found::fail(WHAT, said, "get a certificate with subjectAltName DNS:HOST or IP:ADDRESS");
+        return CheckResult::fail(WHAT, said, "get a certificate with subjectAltName DNS:HOST or IP:ADDRESS");
     }
     if let Some(refused) = refused(&config.cert_file, &chain, &names) {
         return refused;
     }
     let Some(mut found) = dated else {
-        return Found::warn(
+        return CheckResult::warn(
             WHAT,
             format!("the dates of {file} cannot be read"),
             "check whether it is still valid",
@@ -61,7 +65,7 @@ pub(super) fn look(config: &Tls) -> Found {
 }
 
 /// The reason why clients would refuse the certificate; `None` if they accept it.
-fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> Option<Found> {
+fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> Option<CheckResult> {
     let shown = file.display();
     let system = rustls_native_certs::load_native_certs().certs;
     let error = match verified(chain, &names[0], system) {
@@ -80,16 +84,16 @@ fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> 
             format!("this machine does not trust the issuer of {shown}, and the issuer is not in the file");
         let advice =
             "add the intermediate certificates to the file; for a private authority, clients need --ca FILE";
-        return Some(Found::warn(WHAT, said, advice));
+        return Some(CheckResult::warn(WHAT, said, advice));
     }
     let reason = format!("{error:?}");
     if reason.contains("CaUsedAsEndEntity") {
         let said =
             format!("{shown} is a certificate of an authority (CA:TRUE), which clients refuse for a server");
         let advice = "issue a server certificate with it, or create it with -addext basicConstraints=critical,CA:FALSE";
-        return Some(Found::fail(WHAT, said, advice));
+        return Some(CheckResult::fail(WHAT, said, advice));
     }
-    Some(Found::fail(WHAT, format!("clients refuse {shown}: {error}"), "get a new server certificate"))
+    Some(CheckResult::fail(WHAT, format!("clients refuse {shown}: {error}"), "get a new server certificate"))
 }
 
 /// Verifies a certificate chain as a client does that trusts these authorities.
@@ -139,23 +143,23 @@ pub(super) fn dated(
     from: Timestamp,
     until: Timestamp,
     now: Timestamp,
-) -> Found {
+) -> CheckResult {
     let file = file.display();
     let day = |at: Timestamp| at.strftime("%Y-%m-%d").to_string();
     if now < from || now > until {
         let said = format!("{file} is only valid from {} to {}", day(from), day(until));
-        return Found::fail(what, said, "replace it; nobody accepts it today");
+        return CheckResult::fail(what, said, "replace it; nobody accepts it today");
     }
     let said = format!("{file} is valid until {}", day(until));
     if until.duration_since(now) < LEFT {
-        return Found::warn(what, said, "replace it in time; a new file is used without a restart");
+        return CheckResult::warn(what, said, "replace it in time; a new file is used without a restart");
     }
-    Found::ok(what, said)
+    CheckResult::ok(what, said)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::CheckStatus;
     use super::*;
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
     use std::fs;
@@ -169,7 +173,7 @@ mod tests {
         (folder, tls)
     }
 
-    fn looked(chain: &str, key: &KeyPair) -> Found {
+    fn looked(chain: &str, key: &KeyPair) -> CheckResult {
         let (_folder, tls) = files(chain, key);
         look(&tls)
     }
@@ -178,11 +182,14 @@ mod tests {
     fn an_expiring_certificate_is_reported_in_time() {
         let now = Timestamp::now();
         let days = |days: i64| now + SignedDuration::from_hours(days * 24);
-        for (from, until, verdict) in
-            [(-1, 90, Verdict::Ok), (-1, 13, Verdict::Warn), (-9, -1, Verdict::Fail), (1, 90, Verdict::Fail)]
-        {
+        for (from, until, status) in [
+            (-1, 90, CheckStatus::Ok),
+            (-1, 13, CheckStatus::Warn),
+            (-9, -1, CheckStatus::Fail),
+            (1, 90, CheckStatus::Fail),
+        ] {
             let found = dated(WHAT, Path::new("tls.crt"), days(from), days(until), now);
-            assert_eq!(found.verdict, verdict, "{from} {until}: {found:?}");
+            assert_eq!(found.status, status, "{from} {until}: {found:?}");
         }
     }
 
@@ -195,7 +202,7 @@ mod tests {
         let mut good = named(&["switchward.example", "10.0.0.1"]);
         good.not_after = rcgen::date_time_ymd(2090, 1, 1);
         let found = looked(&good.clone().self_signed(&key).unwrap().pem(), &key);
-        assert_eq!(found.verdict, Verdict::Ok, "{found:?}");
+        assert_eq!(found.status, CheckStatus::Ok, "{found:?}");
         assert!(found.said.ends_with("for switchward.example, 10.0.0.1"), "{found:?}");
 
         // What `openssl req -x509` makes.
@@ -204,21 +211,21 @@ mod tests {
         authority.distinguished_name.push(rcgen::DnType::CommonName, "an authority of our own");
         let own = authority.self_signed(&key).unwrap();
         let found = looked(&own.pem(), &key);
-        assert_eq!(found.verdict, Verdict::Fail, "{found:?}");
+        assert_eq!(found.status, CheckStatus::Fail, "{found:?}");
         assert!(found.said.contains("CA:TRUE") && found.advice.contains("CA:FALSE"), "{found:?}");
 
         let nameless = looked(&named(&[]).self_signed(&key).unwrap().pem(), &key);
-        assert_eq!(nameless.verdict, Verdict::Fail, "{nameless:?}");
+        assert_eq!(nameless.status, CheckStatus::Fail, "{nameless:?}");
         assert!(nameless.said.contains("subjectAltName"), "{nameless:?}");
 
         let leaf_key = KeyPair::generate().unwrap();
         let leaf = good.signed_by(&leaf_key, &Issuer::from_params(&authority, &key)).unwrap();
         let alone = looked(&leaf.pem(), &leaf_key);
-        assert_eq!(alone.verdict, Verdict::Warn, "{alone:?}");
+        assert_eq!(alone.status, CheckStatus::Warn, "{alone:?}");
         assert!(alone.said.contains("this machine does not trust the issuer"), "{alone:?}");
         let whole = looked(&format!("{}{}", leaf.pem(), own.pem()), &leaf_key);
-        assert_eq!(whole.verdict, Verdict::Ok, "{whole:?}");
+        assert_eq!(whole.status, CheckStatus::Ok, "{whole:?}");
         let fit = looked(&leaf.pem(), &key);
-        assert!(fit.verdict == Verdict::Fail && fit.said.contains("does not belong"), "{fit:?}");
+        assert!(fit.status == CheckStatus::Fail && fit.said.contains("does not belong"), "{fit:?}");
     }
 }

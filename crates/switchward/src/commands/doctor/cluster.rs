@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::certificate::{at, dated, verified};
-use super::{Found, Verdict};
+use super::{CheckResult, CheckStatus};
 use crate::config::Config;
 use crate::key_ring::KeyRingLocation;
 use crate::member::{self, ClusterConfig, ProcessKind, ToServers};
@@ -45,7 +45,7 @@ struct Own {
 }
 
 /// Checks all that can be checked from here. It asks the other servers what they say of themselves, and changes nothing.
-pub(super) async fn look(config: &Config) -> Vec<Found> {
+pub(super) async fn look(config: &Config) -> Vec<CheckResult> {
     let Some(cluster) = &config.cluster else { return Vec::new() };
     let (name, id, tls) = match certificate(cluster) {
         Ok(known) => known,
@@ -58,14 +58,14 @@ pub(super) async fn look(config: &Config) -> Vec<Found> {
     let dialer = match CallDialer::new(id, name, &tls) {
         Ok(dialer) => Arc::new(ToServers(dialer)) as Arc<dyn ServerDialer>,
         Err(error) => {
-            found.push(Found::fail(WHAT, error.to_string(), MAKE));
+            found.push(CheckResult::fail(WHAT, error.to_string(), MAKE));
             return found;
         }
     };
     let own = match own(config, cluster).await {
         Ok(own) => own,
         Err(error) => {
-            found.push(Found::fail("peers", format!("{error:#}"), "correct cluster.peers"));
+            found.push(CheckResult::fail("peers", format!("{error:#}"), "correct cluster.peers"));
             return found;
         }
     };
@@ -75,12 +75,12 @@ pub(super) async fn look(config: &Config) -> Vec<Found> {
 }
 
 /// Whose certificate this process has, and of which cluster.
-fn certificate(cluster: &ClusterConfig) -> Result<(PeerName, [u8; 16], TlsPem), Found> {
-    let wrong = |error: anyhow::Error| Found::fail(WHAT, format!("{error:#}"), MAKE);
+fn certificate(cluster: &ClusterConfig) -> Result<(PeerName, [u8; 16], TlsPem), CheckResult> {
+    let wrong = |error: anyhow::Error| CheckResult::fail(WHAT, format!("{error:#}"), MAKE);
     let tls = member::read_certificates(cluster).map_err(|error| {
         let advice =
             "the server does not start; copy ca.crt and its own two files to it, readable for its user alone";
-        Found::fail(WHAT, format!("{error:#}"), advice)
+        CheckResult::fail(WHAT, format!("{error:#}"), advice)
     })?;
     if cluster.kind() != ProcessKind::Server {
         let (name, id) = member::without_data(cluster, &tls).map_err(wrong)?;
@@ -92,7 +92,7 @@ fn certificate(cluster: &ClusterConfig) -> Result<(PeerName, [u8; 16], TlsPem), 
 }
 
 /// Verifies the certificate as another server does, and looks at its dates.
-fn judged(cluster: &ClusterConfig, name: &PeerName, id: &[u8; 16], tls: &TlsPem) -> Found {
+fn judged(cluster: &ClusterConfig, name: &PeerName, id: &[u8; 16], tls: &TlsPem) -> CheckResult {
     let file = &cluster.cert_file;
     let read =
         |pem: &[u8]| CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().unwrap_or_default();
@@ -100,10 +100,10 @@ fn judged(cluster: &ClusterConfig, name: &PeerName, id: &[u8; 16], tls: &TlsPem)
     let leaf = chain.first().and_then(|der| X509Certificate::from_der(der).ok());
     let dates = leaf.and_then(|(_, leaf)| at(leaf.validity().not_before).zip(at(leaf.validity().not_after)));
     let Some((from, until)) = dates else {
-        return Found::fail(WHAT, format!("the dates of {} cannot be read", file.display()), MAKE);
+        return CheckResult::fail(WHAT, format!("the dates of {} cannot be read", file.display()), MAKE);
     };
     let mut found = dated(WHAT, file, from, until, Timestamp::now());
-    if found.verdict == Verdict::Fail {
+    if found.status == CheckStatus::Fail {
         return found;
     }
     if let Err(error) = verified(&chain, &name.dns(id), authorities) {
@@ -112,20 +112,24 @@ fn judged(cluster: &ClusterConfig, name: &PeerName, id: &[u8; 16], tls: &TlsPem)
             file.display(),
             cluster.ca_file.display()
         );
-        return Found::fail(WHAT, said, "use the ca.crt of the folder in which the certificate was made");
+        return CheckResult::fail(
+            WHAT,
+            said,
+            "use the ca.crt of the folder in which the certificate was made",
+        );
     }
     found.said.push_str(&format!(", for {name} of the cluster {}", Id(*id)));
     found
 }
 
 /// The data folder must be that of this server of this cluster.
-fn folder(path: &Path, own: ClusterIdentity) -> Option<Found> {
+fn folder(path: &Path, own: ClusterIdentity) -> Option<CheckResult> {
     let shown = path.display();
     match DataDir::cluster_of(path) {
         Ok(Some(known)) if known == own => None,
         Ok(Some(known)) => {
             let said = format!("the data folder {shown} belongs to {known}, and the certificate to {own}");
-            Some(Found::fail(
+            Some(CheckResult::fail(
                 "folder",
                 said,
                 "the server does not start; use the certificate and the folder of one server",
@@ -135,10 +139,10 @@ fn folder(path: &Path, own: ClusterIdentity) -> Option<Found> {
             let said = format!("the data folder {shown} belongs to no cluster yet");
             let advice =
                 "run `switchward cluster init` on the first server, `switchward cluster join` on any other";
-            Some(Found::warn("folder", said, advice))
+            Some(CheckResult::warn("folder", said, advice))
         }
         Err(error) => {
-            Some(Found::fail("folder", error.to_string(), "restore a backup, or replace this server"))
+            Some(CheckResult::fail("folder", error.to_string(), "restore a backup, or replace this server"))
         }
     }
 }

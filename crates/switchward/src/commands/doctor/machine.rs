@@ -9,7 +9,7 @@ use switchward_shard::{Clock as _, SystemClock};
 use switchward_store::{DataDir, DiskOptions, Space};
 use tokio::net::TcpListener;
 
-use super::Found;
+use super::CheckResult;
 use crate::config::Config;
 use crate::private;
 
@@ -28,17 +28,17 @@ const DESCRIPTORS: u64 = 8192;
 const CLOCK_OFF_MS: i64 = 1_000;
 
 /// The data folder: whether it is writable, its file system, the time of a sync.
-pub(super) fn data(folder: &Path) -> Found {
+pub(super) fn data(folder: &Path) -> CheckResult {
     let what = "data";
     let shown = folder.display();
     let Some(existing) = innermost(folder) else {
-        return Found::fail(what, format!("{shown}: no parent folder exists"), "create it");
+        return CheckResult::fail(what, format!("{shown}: no parent folder exists"), "create it");
     };
     let took = match sync_time(&existing) {
         Ok(took) => took,
         Err(error) => {
             let said = format!("{} is not writable: {error}", existing.display());
-            return Found::fail(what, said, remedy(&error));
+            return CheckResult::fail(what, said, remedy(&error));
         }
     };
     let kind = file_system(&existing).unwrap_or_else(|| "an unknown file system".into());
@@ -47,21 +47,21 @@ pub(super) fn data(folder: &Path) -> Found {
     if let Some(mode) = private::open_folder(folder) {
         let said = format!("{said}; other users can access it (mode {mode:03o})");
         if folder.join("FORMAT").exists() {
-            return Found::fail(what, said, "chmod 700; the server does not start");
+            return CheckResult::fail(what, said, "chmod 700; the server does not start");
         }
-        return Found::warn(what, said, "chmod 700; the first start also does this");
+        return CheckResult::warn(what, said, "chmod 700; the first start also does this");
     }
     if DataDir::in_use(folder) {
         let said = format!("{said}; a server is using it");
-        return Found::warn(what, said, "stop that server before you start another one");
+        return CheckResult::warn(what, said, "stop that server before you start another one");
     }
     if POOR.contains(&kind.as_str()) {
-        return Found::warn(what, said, format!("{kind} may lose synced data; use a local disk"));
+        return CheckResult::warn(what, said, format!("{kind} may lose synced data; use a local disk"));
     }
     if took > SYNC_SLOW {
-        return Found::warn(what, said, "every response waits for a sync; use a faster disk");
+        return CheckResult::warn(what, said, "every response waits for a sync; use a faster disk");
     }
-    Found::ok(what, said)
+    CheckResult::ok(what, said)
 }
 
 /// The folder itself, or the innermost one around it that exists. A relative path is in the working folder.
@@ -71,33 +71,37 @@ fn innermost(folder: &Path) -> Option<PathBuf> {
 }
 
 /// The free space on the disk of the data folder.
-pub(super) fn space(folder: &Path, options: DiskOptions) -> Option<Found> {
+pub(super) fn space(folder: &Path, options: DiskOptions) -> Option<CheckResult> {
     let existing = innermost(folder)?;
     match Space::of(&existing) {
         Ok(space) => Some(space_found(space, options)),
         Err(error) => {
             let said = format!("the free space of {} is unknown: {error}", existing.display());
-            Some(Found::warn("space", said, "check with df"))
+            Some(CheckResult::warn("space", said, "check with df"))
         }
     }
 }
 
-fn space_found(space: Space, options: DiskOptions) -> Found {
+fn space_found(space: Space, options: DiskOptions) -> CheckResult {
     let what = "space";
     let mib = |bytes: u64| bytes / (1024 * 1024);
     let (free, least) = (mib(space.free_bytes), mib(options.min_free_bytes));
     let said = format!("{free} MiB free; below {least} MiB, calls that need space are refused");
     if space.free_bytes < options.min_free_bytes {
-        return Found::fail(what, said, "free space, or lower disk.min_free_mib");
+        return CheckResult::fail(what, said, "free space, or lower disk.min_free_mib");
     }
     if let Some(files) = space.free_files.filter(|files| *files < FILES_LEAST) {
         let said = format!("{said}; only {files} more files can be created (inodes)");
-        return Found::fail(what, said, "delete small files on this disk, or use a disk with more inodes");
+        return CheckResult::fail(
+            what,
+            said,
+            "delete small files on this disk, or use a disk with more inodes",
+        );
     }
     if space.free_bytes < options.min_free_bytes.saturating_add(options.reserve_bytes).saturating_mul(2) {
-        return Found::warn(what, said, "free space soon");
+        return CheckResult::warn(what, said, "free space soon");
     }
-    Found::ok(what, said)
+    CheckResult::ok(what, said)
 }
 
 /// The advice for an error of writing.
@@ -144,13 +148,13 @@ fn kind_of(folder: &Path, mounts: &str) -> Option<String> {
 }
 
 /// Checks that the machine has as much memory as the server may use.
-pub(super) fn memory(wanted: usize) -> Found {
+pub(super) fn memory(wanted: usize) -> CheckResult {
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").unwrap_or_default();
     enough(wanted, &fs::read_to_string("/proc/meminfo").unwrap_or_default(), &limit)
 }
 
 /// The same from the system's files: all memory in kB, and the limit of the container in bytes.
-fn enough(wanted: usize, system: &str, container: &str) -> Found {
+fn enough(wanted: usize, system: &str, container: &str) -> CheckResult {
     let what = "memory";
     let line = system.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let all = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok());
@@ -159,33 +163,37 @@ fn enough(wanted: usize, system: &str, container: &str) -> Found {
     let mib = |bytes: usize| bytes / (1024 * 1024);
     let wants = format!("the server uses at most {} MiB", mib(wanted));
     match there {
-        None => {
-            Found::warn(what, format!("{wants}; the memory of this system is unknown"), "check with free")
-        }
+        None => CheckResult::warn(
+            what,
+            format!("{wants}; the memory of this system is unknown"),
+            "check with free",
+        ),
         Some(there) if there < wanted => {
             let said = format!("{wants}, but only {} MiB are available", mib(there));
-            Found::fail(what, said, "lower memory_mib, or add memory")
+            CheckResult::fail(what, said, "lower memory_mib, or add memory")
         }
-        Some(there) => Found::ok(what, format!("{wants} of {}", mib(there))),
+        Some(there) => CheckResult::ok(what, format!("{wants} of {}", mib(there))),
     }
 }
 
 /// Checks that the port is free.
-pub(super) async fn port(config: &Config) -> Found {
+pub(super) async fn port(config: &Config) -> CheckResult {
     let (what, at) = ("port", config.listen);
     match TcpListener::bind(at).await {
-        Ok(_) => Found::ok(what, format!("{at} is free")),
+        Ok(_) => CheckResult::ok(what, format!("{at} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            Found::warn(what, format!("{at} is in use"), "this is correct if the server is running")
+            CheckResult::warn(what, format!("{at} is in use"), "this is correct if the server is running")
         }
-        Err(error) => {
-            Found::fail(what, format!("failed to listen on {at}: {error}"), "set listen to another address")
-        }
+        Err(error) => CheckResult::fail(
+            what,
+            format!("failed to listen on {at}: {error}"),
+            "set listen to another address",
+        ),
     }
 }
 
 /// The limit of open files and connections.
-pub(super) fn descriptors() -> Found {
+pub(super) fn descriptors() -> CheckResult {
     let what = "files";
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
@@ -193,20 +201,20 @@ pub(super) fn descriptors() -> Found {
     match soft.map(str::parse::<u64>) {
         Some(Ok(most)) if most < DESCRIPTORS => {
             let said = format!("at most {most} open files and connections");
-            Found::warn(
+            CheckResult::warn(
                 what,
                 said,
                 format!("allow {DESCRIPTORS}: set LimitNOFILE of the service, or ulimit -n"),
             )
         }
-        Some(Ok(most)) => Found::ok(what, format!("at most {most} open files and connections")),
-        Some(Err(_)) => Found::ok(what, "no limit of open files and connections"),
-        None => Found::warn(what, "the limit of open files is unknown", "check ulimit -n"),
+        Some(Ok(most)) => CheckResult::ok(what, format!("at most {most} open files and connections")),
+        Some(Err(_)) => CheckResult::ok(what, "no limit of open files and connections"),
+        None => CheckResult::warn(what, "the limit of open files is unknown", "check ulimit -n"),
     }
 }
 
 /// The clock, compared with that of a Redis if there is one, in milliseconds since 1970.
-pub(super) fn clock(other_ms: Option<i64>) -> Found {
+pub(super) fn clock(other_ms: Option<i64>) -> CheckResult {
     let what = "clock";
     let now = SystemClock.now().0;
     let now = i64::try_from(now).unwrap_or_default();
@@ -215,34 +223,34 @@ pub(super) fn clock(other_ms: Option<i64>) -> Found {
     match other_ms.map(|other| now - other) {
         Some(off) if off.abs() > CLOCK_OFF_MS => {
             let said = format!("{shown}; differs from the clock of Redis by {} ms", off.abs());
-            Found::warn(what, said, "synchronise both with NTP; timers use this machine's clock")
+            CheckResult::warn(what, said, "synchronise both with NTP; timers use this machine's clock")
         }
-        Some(_) => Found::ok(what, format!("{shown}; matches the clock of Redis")),
+        Some(_) => CheckResult::ok(what, format!("{shown}; matches the clock of Redis")),
         None if Path::new("/run/systemd/timesync/synchronized").exists() => {
-            Found::ok(what, format!("{shown}; synchronised with NTP"))
+            CheckResult::ok(what, format!("{shown}; synchronised with NTP"))
         }
-        None => Found::ok(what, format!("{shown}; no other clock to compare with")),
+        None => CheckResult::ok(what, format!("{shown}; no other clock to compare with")),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::CheckStatus;
     use super::*;
 
     #[test]
     fn memory_is_that_of_the_container_where_there_is_one() {
         let system = "MemTotal:        2097152 kB\nMemFree:   7 kB\n";
         let rows = [
-            (system, "max\n", 2048, Verdict::Ok),
-            (system, "max\n", 2049, Verdict::Fail),
-            (system, "1073741824\n", 1024, Verdict::Ok),
-            (system, "1073741824\n", 1025, Verdict::Fail),
-            ("", "", 1024, Verdict::Warn),
+            (system, "max\n", 2048, CheckStatus::Ok),
+            (system, "max\n", 2049, CheckStatus::Fail),
+            (system, "1073741824\n", 1024, CheckStatus::Ok),
+            (system, "1073741824\n", 1025, CheckStatus::Fail),
+            ("", "", 1024, CheckStatus::Warn),
         ];
-        for (system, container, mib, verdict) in rows {
+        for (system, container, mib, status) in rows {
             let found = enough(mib << 20, system, container);
-            assert_eq!(found.verdict, verdict, "{mib}: {found:?}");
+            assert_eq!(found.status, status, "{mib}: {found:?}");
         }
     }
 
@@ -263,15 +271,15 @@ mod tests {
     #[test]
     fn free_bytes_and_files_are_counted() {
         let options = DiskOptions { min_free_bytes: 256 << 20, reserve_bytes: 64 << 20 };
-        for (free_mib, free_files, verdict, words) in [
-            (10_000, Some(50_000), Verdict::Ok, "below 256 MiB"),
-            (10_000, None, Verdict::Ok, "10000 MiB free"),
-            (600, Some(50_000), Verdict::Warn, "600 MiB free"),
-            (100, Some(50_000), Verdict::Fail, "100 MiB free"),
-            (10_000, Some(9), Verdict::Fail, "only 9 more files"),
+        for (free_mib, free_files, status, words) in [
+            (10_000, Some(50_000), CheckStatus::Ok, "below 256 MiB"),
+            (10_000, None, CheckStatus::Ok, "10000 MiB free"),
+            (600, Some(50_000), CheckStatus::Warn, "600 MiB free"),
+            (100, Some(50_000), CheckStatus::Fail, "100 MiB free"),
+            (10_000, Some(9), CheckStatus::Fail, "only 9 more files"),
         ] {
             let found = space_found(Space { free_bytes: free_mib << 20, free_files }, options);
-            assert!(found.verdict == verdict && found.said.contains(words), "{free_mib}: {found:?}");
+            assert!(found.status == status && found.said.contains(words), "{free_mib}: {found:?}");
         }
         let full = remedy(&std::io::Error::from(ErrorKind::StorageFull));
         assert!(full.contains("free space") && !full.contains("owner"), "{full}");
@@ -281,17 +289,19 @@ mod tests {
     fn a_folder_is_looked_at_and_left_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
         let found = data(folder.path());
-        assert_ne!(found.verdict, Verdict::Fail, "{found:?}");
+        assert_ne!(found.status, CheckStatus::Fail, "{found:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         let later = data(&folder.path().join("a/b"));
         assert!(later.said.contains("is created at the first start"), "{later:?}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         let relative = Path::new("no-such-folder/data");
         let found = data(relative);
-        assert!(found.verdict != Verdict::Fail && found.said.starts_with("no-such-folder/data is created"));
+        assert!(
+            found.status != CheckStatus::Fail && found.said.starts_with("no-such-folder/data is created")
+        );
         assert!(space(relative, DiskOptions { min_free_bytes: 0, reserve_bytes: 0 }).is_some());
         let file = folder.path().join("file");
         fs::write(&file, "").unwrap();
-        assert_eq!(data(&PathBuf::from("/proc/nothing/here")).verdict, Verdict::Fail);
+        assert_eq!(data(&PathBuf::from("/proc/nothing/here")).status, CheckStatus::Fail);
     }
 }

@@ -10,7 +10,7 @@ use switchward_mail::{
     incoming::{Dns, Published},
 };
 
-use super::{Found, sent};
+use super::{CheckResult, sent};
 use crate::mail_config::MailConfig;
 use crate::output::count;
 
@@ -24,14 +24,18 @@ pub(super) enum TestMail {
 }
 
 /// All checks of mail; one line if mail is not configured.
-pub(super) async fn look(config: Option<&MailConfig>, test_mail: TestMail) -> Vec<Found> {
+pub(super) async fn look(config: Option<&MailConfig>, test_mail: TestMail) -> Vec<CheckResult> {
     let Some(config) = config else {
-        return vec![Found::ok("mail", "not configured; mails wait in the outbox")];
+        return vec![CheckResult::ok("mail", "not configured; mails wait in the outbox")];
     };
     let channel = match config.channel() {
         Ok(channel) => channel,
         Err(error) => {
-            return vec![Found::fail("mail", format!("{error:#}"), "see [mail] in deploy/switchward.toml")];
+            return vec![CheckResult::fail(
+                "mail",
+                format!("{error:#}"),
+                "see [mail] in deploy/switchward.toml",
+            )];
         }
     };
     let mut found = vec![smtp(config).await];
@@ -39,7 +43,7 @@ pub(super) async fn look(config: Option<&MailConfig>, test_mail: TestMail) -> Ve
     let incoming = match config.incoming() {
         Ok(incoming) => incoming,
         Err(error) => {
-            found.push(Found::fail(
+            found.push(CheckResult::fail(
                 "mail.in",
                 format!("{error:#}"),
                 "see [mail.in] in deploy/switchward.toml",
@@ -59,7 +63,7 @@ pub(super) async fn look(config: Option<&MailConfig>, test_mail: TestMail) -> Ve
         }
         None => match Dns::of_the_system() {
             Ok(dns) => found.extend(names(config, &channel, &dns).await),
-            Err(error) => found.push(Found::fail("dns", error.to_string(), "set mail.in.dns")),
+            Err(error) => found.push(CheckResult::fail("dns", error.to_string(), "set mail.in.dns")),
         },
     }
     found
@@ -79,12 +83,16 @@ pub(super) fn reply_domain(config: &MailConfig) -> Option<String> {
     Some(domain.to_ascii_lowercase())
 }
 
-async fn smtp(config: &MailConfig) -> Found {
+async fn smtp(config: &MailConfig) -> CheckResult {
     let what = "smtp";
     let smtp = match config.smtp.open() {
         Ok(smtp) => smtp,
         Err(error) => {
-            return Found::fail(what, format!("{error:#}"), "see [mail.smtp] in deploy/switchward.toml");
+            return CheckResult::fail(
+                what,
+                format!("{error:#}"),
+                "see [mail.smtp] in deploy/switchward.toml",
+            );
         }
     };
     let mut senders = vec![from(config).0];
@@ -92,11 +100,11 @@ async fn smtp(config: &MailConfig) -> Found {
     senders.extend(config.reply.as_ref().map(|reply| reply.replace("{token}", "doctor")));
     match smtp.probe(&senders).await {
         Ok(()) => {
-            Found::ok(what, format!("{} accepts mail from {}", config.smtp.host, senders.join(" and ")))
+            CheckResult::ok(what, format!("{} accepts mail from {}", config.smtp.host, senders.join(" and ")))
         }
         Err(error) => {
             let said = format!("{}: {error}", config.smtp.host);
-            Found::fail(
+            CheckResult::fail(
                 what,
                 said,
                 "check host, port, tls and user in mail.smtp, and whether the server accepts these senders",
@@ -106,33 +114,33 @@ async fn smtp(config: &MailConfig) -> Found {
 }
 
 /// The OpenID provider, if there is one. No sign-in takes place.
-async fn provider(config: &MailConfig) -> Option<Found> {
+async fn provider(config: &MailConfig) -> Option<CheckResult> {
     let what = "oidc";
     let issuer = &config.oidc.as_ref()?.issuer;
     let provider = match config.provider() {
         Ok(provider) => provider?,
         Err(error) => {
             let advice = "see [mail.oidc] in deploy/switchward.toml";
-            return Some(Found::fail(what, format!("{error:#}"), advice));
+            return Some(CheckResult::fail(what, format!("{error:#}"), advice));
         }
     };
     Some(match provider.published().await {
         Ok(OfProvider { page, keys: 0 }) => {
             let said = format!("{issuer} signs people in at {page}, but publishes no keys");
-            Found::fail(what, said, "configure the provider to publish its keys")
+            CheckResult::fail(what, said, "configure the provider to publish its keys")
         }
         Ok(OfProvider { page, keys }) => {
             let keys = count(keys, "key");
-            Found::ok(what, format!("{issuer} signs people in at {page} and publishes {keys}"))
+            CheckResult::ok(what, format!("{issuer} signs people in at {page} and publishes {keys}"))
         }
         Err(unusable) => {
             let advice = "check mail.oidc.issuer: it must equal the issuer that the provider publishes";
-            Found::fail(what, format!("{issuer}: {unusable}"), advice)
+            CheckResult::fail(what, format!("{issuer}: {unusable}"), advice)
         }
     })
 }
 
-async fn mailbox(account: &imap::Account) -> Found {
+async fn mailbox(account: &imap::Account) -> CheckResult {
     let what = "imap";
     match imap::probe(account).await {
         Ok(found) => {
@@ -146,10 +154,10 @@ async fn mailbox(account: &imap::Account) -> Found {
                 said.push_str(&format!("; created at the start: {}", missing.join(", ")));
             }
             if found.idle {
-                Found::ok(what, said)
+                CheckResult::ok(what, said)
             } else {
                 let seconds = account.pace.poll.as_secs();
-                Found::warn(
+                CheckResult::warn(
                     what,
                     format!("{said}; the server does not support IDLE"),
                     format!("new mail is checked every {seconds} s"),
@@ -158,13 +166,13 @@ async fn mailbox(account: &imap::Account) -> Found {
         }
         Err(error) => {
             let advice = "check mail.in.imap: host, port, tls, user, password_file, folder";
-            Found::fail(what, format!("{}: {error}", account.host), advice)
+            CheckResult::fail(what, format!("{}: {error}", account.host), advice)
         }
     }
 }
 
 /// The DNS records of the domains of the sender and the reply address.
-async fn names(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Vec<Found> {
+async fn names(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Vec<CheckResult> {
     let (_, domain) = from(config);
     let mut found = vec![dkim(config, channel, dns).await];
     let mut sending = vec![domain.clone()];
@@ -193,19 +201,25 @@ async fn names(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Vec<Fou
     found
 }
 
-fn published(what: &'static str, found: Published, there: String, missing: String, advice: String) -> Found {
+fn published(
+    what: &'static str,
+    found: Published,
+    there: String,
+    missing: String,
+    advice: String,
+) -> CheckResult {
     match found {
-        Published::There => Found::ok(what, there),
-        Published::Missing => Found::warn(what, missing, advice),
-        Published::Unusable(why) => Found::fail(what, format!("{missing}: {why}"), advice),
+        Published::There => CheckResult::ok(what, there),
+        Published::Missing => CheckResult::warn(what, missing, advice),
+        Published::Unusable(why) => CheckResult::fail(what, format!("{missing}: {why}"), advice),
     }
 }
 
 /// Composes and signs a mail, and verifies its signature as a receiver does.
-async fn dkim(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Found {
+async fn dkim(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> CheckResult {
     let what = "dkim";
     let Some(key) = &config.dkim else {
-        return Found::ok(what, "no key configured; the mail server must sign");
+        return CheckResult::ok(what, "no key configured; the mail server must sign");
     };
     let name = format!("{}._domainkey.{}", key.selector, key.domain);
     let outbound = OutboundMail {
@@ -225,18 +239,18 @@ async fn dkim(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Found {
     };
     let mail = match compose(&outbound, &channel.sender) {
         Ok(mail) => mail,
-        Err(error) => return Found::fail(what, error.to_string(), "check mail.from"),
+        Err(error) => return CheckResult::fail(what, error.to_string(), "check mail.from"),
     };
     match dns.signature_of(&mail.raw).await {
-        Published::There => Found::ok(what, format!("{name} is the public key of the configured key")),
+        Published::There => CheckResult::ok(what, format!("{name} is the public key of the configured key")),
         Published::Missing => {
             let advice =
                 "publish the public part of mail.dkim.key_file there as TXT \"v=DKIM1; k=rsa; p=...\"";
-            Found::fail(what, format!("{name} does not exist"), advice)
+            CheckResult::fail(what, format!("{name} does not exist"), advice)
         }
         Published::Unusable(why) => {
             let said = format!("{name} is not the public key of the configured key: {why}");
-            Found::fail(
+            CheckResult::fail(
                 what,
                 said,
                 "publish the public part of mail.dkim.key_file, or correct mail.dkim.selector",
@@ -245,16 +259,16 @@ async fn dkim(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Found {
     }
 }
 
-async fn hosts(domain: &str, dns: &Dns) -> Found {
+async fn hosts(domain: &str, dns: &Dns) -> CheckResult {
     let what = "mx";
     let advice = format!("publish MX {domain}, so that replies arrive");
     match dns.mail_hosts_of(domain).await {
         Ok(hosts) if !hosts.is_empty() => {
-            Found::ok(what, format!("mail to {domain} goes to {}", hosts.join(", ")))
+            CheckResult::ok(what, format!("mail to {domain} goes to {}", hosts.join(", ")))
         }
         Ok(_) | Err(Published::Missing | Published::There) => {
-            Found::warn(what, format!("{domain} has no MX record"), advice)
+            CheckResult::warn(what, format!("{domain} has no MX record"), advice)
         }
-        Err(Published::Unusable(why)) => Found::fail(what, format!("{domain}: {why}"), advice),
+        Err(Published::Unusable(why)) => CheckResult::fail(what, format!("{domain}: {why}"), advice),
     }
 }

@@ -2,35 +2,35 @@
 
 use switchward_bus::{Probe, probe};
 
-use super::Found;
+use super::CheckResult;
 use crate::outbound::RedisConfig;
 
 /// The finding, and the clock of Redis in milliseconds since 1970 if it was reached.
-pub(super) async fn look(config: Option<&RedisConfig>) -> (Found, Option<i64>) {
+pub(super) async fn look(config: Option<&RedisConfig>) -> (CheckResult, Option<i64>) {
     let what = "redis";
     let Some(config) = config else {
-        return (Found::ok(what, "not configured; deliveries run in the server's process"), None);
+        return (CheckResult::ok(what, "not configured; deliveries run in the server's process"), None);
     };
     let endpoint = match config.read() {
         Ok(endpoint) => endpoint,
         Err(error) => {
-            return (Found::fail(what, format!("{error:#}"), "write the password to that file"), None);
+            return (CheckResult::fail(what, format!("{error:#}"), "write the password to that file"), None);
         }
     };
     match probe(&endpoint).await {
         Ok(probe) => (judged(&config.url, &probe), Some(probe.time_ms)),
-        Err(error) => (Found::fail(what, error, "deliveries wait until Redis can be reached"), None),
+        Err(error) => (CheckResult::fail(what, error, "deliveries wait until Redis can be reached"), None),
     }
 }
 
-fn judged(url: &str, probe: &Probe) -> Found {
+fn judged(url: &str, probe: &Probe) -> CheckResult {
     let what = "redis";
     let said = format!("{url} is Redis {}", probe.version);
     if !probe.new_enough() {
-        return Found::fail(what, said, "7.0 or newer is needed");
+        return CheckResult::fail(what, said, "7.0 or newer is needed");
     }
     if probe.replica {
-        return Found::fail(what, format!("{said}, a read-only replica"), "name the primary");
+        return CheckResult::fail(what, format!("{said}, a read-only replica"), "name the primary");
     }
     let said = format!(
         "{said}, {}",
@@ -38,18 +38,18 @@ fn judged(url: &str, probe: &Probe) -> Found {
     );
     if probe.eviction != "noeviction" && !probe.eviction.is_empty() {
         let said = format!("{said}; it evicts entries when its memory is full ({})", probe.eviction);
-        return Found::warn(
+        return CheckResult::warn(
             what,
             said,
             "set maxmemory-policy noeviction; evicted messages are delivered late",
         );
     }
-    Found::ok(what, said)
+    CheckResult::ok(what, said)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::CheckStatus;
     use super::*;
 
     #[test]
@@ -63,11 +63,11 @@ mod tests {
             time_ms: 0,
             run_id: "3f".into(),
         };
-        let judged = |probe: Probe| judged("redis://a", &probe).verdict;
-        assert_eq!(judged(good.clone()), Verdict::Ok);
-        assert_eq!(judged(Probe { version: "6.2.1".into(), ..good.clone() }), Verdict::Fail);
-        assert_eq!(judged(Probe { version: "odd".into(), ..good.clone() }), Verdict::Fail);
-        assert_eq!(judged(Probe { replica: true, ..good.clone() }), Verdict::Fail);
-        assert_eq!(judged(Probe { eviction: "allkeys-lru".into(), ..good }), Verdict::Warn);
+        let judged = |probe: Probe| judged("redis://a", &probe).status;
+        assert_eq!(judged(good.clone()), CheckStatus::Ok);
+        assert_eq!(judged(Probe { version: "6.2.1".into(), ..good.clone() }), CheckStatus::Fail);
+        assert_eq!(judged(Probe { version: "odd".into(), ..good.clone() }), CheckStatus::Fail);
+        assert_eq!(judged(Probe { replica: true, ..good.clone() }), CheckStatus::Fail);
+        assert_eq!(judged(Probe { eviction: "allkeys-lru".into(), ..good }), CheckStatus::Warn);
     }
 }

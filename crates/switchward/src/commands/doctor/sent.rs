@@ -9,11 +9,11 @@ use switchward_delivery::mail::{Composed, Post as _};
 use switchward_mail::{
     imap,
     incoming::{Envelope, Planted, planted},
-    lmtp::{self, Receive, Taken},
+    lmtp::{self, Receive, ReceiveOutcome},
 };
 use tokio::{net::TcpListener, sync::oneshot};
 
-use super::Found;
+use super::CheckResult;
 use super::mail::{from, reply_domain};
 use crate::mail_config::{Incoming, MailConfig};
 
@@ -32,9 +32,9 @@ struct Probe {
 }
 
 /// Sends the mail and waits for it.
-pub(super) async fn look(config: &MailConfig, incoming: &Incoming) -> Found {
+pub(super) async fn look(config: &MailConfig, incoming: &Incoming) -> CheckResult {
     let Some(probe) = Probe::of(config, incoming).await else {
-        return Found::warn(WHAT, "mail.reply is not set, so no mail can arrive", "set mail.reply");
+        return CheckResult::warn(WHAT, "mail.reply is not set, so no mail can arrive", "set mail.reply");
     };
     let back = match (&incoming.imap, incoming.lmtp) {
         (Some(account), _) => {
@@ -56,16 +56,20 @@ pub(super) async fn look(config: &MailConfig, incoming: &Incoming) -> Found {
         }
         (None, None) => {
             let said = "mail comes in only by HTTP, which doctor cannot watch";
-            return Found::warn(WHAT, said, "send a mail with such a field yourself, and check what arrives");
+            return CheckResult::warn(
+                WHAT,
+                said,
+                "send a mail with such a field yourself, and check what arrives",
+            );
         }
     };
     match back {
         Ok(Ok(raw)) => probe.judged(&raw),
-        Ok(Err(error)) => Found::fail(WHAT, error, "check mail.in.imap"),
+        Ok(Err(error)) => CheckResult::fail(WHAT, error, "check mail.in.imap"),
         Err(_) => {
             let said =
                 format!("the mail to {} did not arrive within {} s", probe.mail.to, PATIENCE.as_secs());
-            Found::fail(
+            CheckResult::fail(
                 WHAT,
                 said,
                 "check the log of the mail server in front, and where it delivers such mail",
@@ -120,23 +124,25 @@ impl Probe {
         Some(Self { mail, hosts, trusted, mark })
     }
 
-    async fn send(&self, config: &MailConfig) -> Result<(), Found> {
+    async fn send(&self, config: &MailConfig) -> Result<(), CheckResult> {
         let smtp = config.smtp.open().map_err(|error| {
-            Found::fail(WHAT, format!("{error:#}"), "see [mail.smtp] in deploy/switchward.toml")
+            CheckResult::fail(WHAT, format!("{error:#}"), "see [mail.smtp] in deploy/switchward.toml")
         })?;
         let sent = smtp.send(0, &self.mail).await;
-        sent.map_err(|error| Found::fail(WHAT, format!("{}: {error}", config.smtp.host), "check mail.smtp"))
+        sent.map_err(|error| {
+            CheckResult::fail(WHAT, format!("{}: {error}", config.smtp.host), "check mail.smtp")
+        })
     }
 
     /// The finding from the mail that arrived.
-    fn judged(&self, raw: &[u8]) -> Found {
+    fn judged(&self, raw: &[u8]) -> CheckResult {
         let hosts = self.hosts.join(", ");
         match (planted(raw, &self.hosts, &self.mark), self.trusted) {
-            (Planted::Gone, _) => Found::ok(
+            (Planted::Gone, _) => CheckResult::ok(
                 WHAT,
                 format!("the mail server removes forged Authentication-Results fields of {hosts}"),
             ),
-            (Planted::Below, true) => Found::warn(
+            (Planted::Below, true) => CheckResult::warn(
                 WHAT,
                 format!(
                     "the mail server keeps forged Authentication-Results fields of {hosts}; below its Received field \
@@ -144,14 +150,14 @@ impl Probe {
                 ),
                 "configure it to remove them, or remove the host from mail.in.trusted_hosts",
             ),
-            (Planted::Believed, true) => Found::fail(
+            (Planted::Believed, true) => CheckResult::fail(
                 WHAT,
                 format!(
                     "the mail server keeps forged Authentication-Results fields of {hosts}, and they are trusted"
                 ),
                 "remove the host from mail.in.trusted_hosts until the mail server removes them: anybody can approve",
             ),
-            (Planted::Below | Planted::Believed, false) => Found::ok(
+            (Planted::Below | Planted::Believed, false) => CheckResult::ok(
                 WHAT,
                 format!(
                     "the mail server keeps forged Authentication-Results fields of {hosts}; no host is trusted, so \
@@ -163,12 +169,16 @@ impl Probe {
 }
 
 /// The finding if the address cannot be listened on.
-fn taken(at: std::net::SocketAddr, error: &io::Error) -> Found {
+fn taken(at: std::net::SocketAddr, error: &io::Error) -> CheckResult {
     if error.kind() == io::ErrorKind::AddrInUse {
         let said = format!("{at} is in use, so the mail cannot be received there");
-        return Found::warn(WHAT, said, "stop the server, and run doctor again");
+        return CheckResult::warn(WHAT, said, "stop the server, and run doctor again");
     }
-    Found::fail(WHAT, format!("failed to listen on {at}: {error}"), "set mail.in.lmtp to another address")
+    CheckResult::fail(
+        WHAT,
+        format!("failed to listen on {at}: {error}"),
+        "set mail.in.lmtp to another address",
+    )
 }
 
 /// Accepts the one mail; defers all others until a server listens.
@@ -182,10 +192,14 @@ impl Receive for Taker {
         true
     }
 
-    async fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> Taken {
+    async fn receive(&self, envelope: Envelope, raw: Vec<u8>) -> ReceiveOutcome {
         let is_it = envelope.recipients.iter().any(|one| one.eq_ignore_ascii_case(&self.recipient));
         let came = self.came.lock().ok().filter(|_| is_it).and_then(|mut came| came.take());
-        if came.is_some_and(|came| came.send(raw).is_ok()) { Taken::Kept } else { Taken::Later }
+        if came.is_some_and(|came| came.send(raw).is_ok()) {
+            ReceiveOutcome::Stored
+        } else {
+            ReceiveOutcome::Later
+        }
     }
 }
 

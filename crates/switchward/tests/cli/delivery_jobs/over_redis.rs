@@ -51,7 +51,7 @@ fn order(server: &Running, key: &str) {
 
 /// Answers the request that is out, and waits until the session of this key has the answer. A request that is sent once
 /// more, as one may be whose worker was silent for too long, is answered alike.
-fn answered(server: &Running, endpoint: &Endpoint, asked: &super::Asked, key: &str) {
+fn answered(server: &Running, endpoint: &Endpoint, asked: &super::ReceivedRequest, key: &str) {
     let answer = (200, json!({ "for": key }));
     asked.answer.send(answer.clone()).expect("it waits");
     let deadline = Instant::now() + PATIENCE;

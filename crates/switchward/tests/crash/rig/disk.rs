@@ -112,7 +112,7 @@ pub(crate) enum Unsynced {
     /// The file that was not synced is absent or empty.
     Lost,
     /// It is there, because another sync or the kernel's writeback included it.
-    Kept,
+    Present,
 }
 
 impl Disk {
@@ -190,7 +190,7 @@ impl Disk {
             found => {
                 let kept = found?.contains(&PLANTED[0]);
                 fs::remove_file(&unsynced)?;
-                Ok(if kept { Unsynced::Kept } else { Unsynced::Lost })
+                Ok(if kept { Unsynced::Present } else { Unsynced::Lost })
             }
         }
     }

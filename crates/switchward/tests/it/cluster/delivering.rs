@@ -116,7 +116,7 @@ async fn round(servers: &Servers, name: &str) -> anyhow::Result<()> {
 /// How often each request or message was taken, by its path and idempotency key.
 fn taken(receiver: &Receiver) -> BTreeMap<(String, String), usize> {
     let mut taken = BTreeMap::new();
-    let attempts = receiver.attempts().into_iter().filter(|attempt| attempt.outcome == Outcome::Taken);
+    let attempts = receiver.attempts().into_iter().filter(|attempt| attempt.outcome == Outcome::Accepted);
     for attempt in attempts {
         *taken.entry((attempt.path, attempt.id)).or_default() += 1;
     }

@@ -174,7 +174,7 @@ async fn healthy(servers: &Servers) -> anyhow::Result<()> {
     let checks = report["checks"].as_array().context("its checks")?;
     for name in ["cluster", "peers", "clocks", "levels", "certificates", "rings", "shared-redis"] {
         let found: Vec<&Value> = checks.iter().filter(|check| check["check"] == name).collect();
-        ensure!(matches!(found[..], [one] if one["verdict"] == "ok"), "{name}: {found:?}");
+        ensure!(matches!(found[..], [one] if one["status"] == "ok"), "{name}: {found:?}");
     }
     let peers = checks.iter().find(|check| check["check"] == "peers").context("the peers")?;
     ensure!(peers["message"].as_str().is_some_and(|said| said.contains("2, 3")), "{peers}");

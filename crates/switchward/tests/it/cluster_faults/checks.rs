@@ -278,7 +278,7 @@ impl Effects {
 /// The attempts that were taken, by their paths.
 fn by_path(attempts: &[Attempt]) -> BTreeMap<&str, Vec<&Attempt>> {
     let mut taken: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
-    for attempt in attempts.iter().filter(|attempt| attempt.outcome == Became::Taken) {
+    for attempt in attempts.iter().filter(|attempt| attempt.outcome == Became::Accepted) {
         taken.entry(&attempt.path).or_default().push(attempt);
     }
     taken

@@ -59,10 +59,10 @@ pub(crate) fn position() -> Option<Box<Position>> {
 }
 
 /// A gate with people who were notified of its closing.
-fn notified_and_bounced() -> Asked {
+fn notified_and_bounced() -> GateRequest {
     let notified = vec!["ann@example.com".into()];
     let bounced = vec![Bounced { to: "lead@example.com".into(), proved: false }];
-    Asked { last: vec![1], open: true, closed_notified: notified, bounced, ..asked() }
+    GateRequest { last: vec![1], open: true, closed_notified: notified, bounced, ..asked() }
 }
 
 fn tenancy() -> Tenancy {
@@ -96,7 +96,7 @@ const REMINDING: Reminding = Reminding { next: Time(9), left: 1, every_ms: 3_600
 
 /// A gate of which people are reminded.
 fn reminded() -> Row {
-    let asked = Asked { remind: Some(REMINDING), ..asked() };
+    let asked = GateRequest { remind: Some(REMINDING), ..asked() };
     gate_row(Gate { asked: Some(asked), ..super::gate() })
 }
 
@@ -108,7 +108,7 @@ fn vote() -> Vote {
 /// A gate that one of several has approved.
 fn voted() -> Row {
     let voting = Voting { quorum: Quorum::All, need: 3, votes: vec![vote()] };
-    let asked = Asked { voting: Some(voting), ..asked() };
+    let asked = GateRequest { voting: Some(voting), ..asked() };
     gate_row(Gate { asked: Some(asked), ..super::gate() })
 }
 
@@ -301,7 +301,7 @@ pub(super) fn settled() -> Vec<(&'static str, Row)> {
     let escalation = vec!["lead@example.com".into()];
     let session = Session { escalation, any_approver_address: true, ..session() };
     let retired = vec![Retired { number: 1, at: Time(2), by: "kim".into() }];
-    let asked = Asked {
+    let asked = GateRequest {
         dropped: vec!["eve@example.com".into()],
         bounced: vec![Bounced { to: "lead@example.com".into(), proved: true }],
         ..asked()

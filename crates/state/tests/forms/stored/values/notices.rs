@@ -50,7 +50,7 @@ fn notices() -> Vec<(&'static str, Notice)> {
         ("notice-unseen", not_counted(NotCounted::Unseen)),
         ("notice-empty", not_counted(NotCounted::Empty)),
         ("notice-unproved", not_counted(NotCounted::Unproved)),
-        ("notice-no-longer-asked", not_counted(NotCounted::NoLongerAsked)),
+        ("notice-no-longer-asked", not_counted(NotCounted::NoLongerRecipient)),
         ("notice-receiver-unknown", not_counted(NotCounted::ReceiverUnknown)),
         ("notice-receiver-unfit", not_counted(NotCounted::ReceiverUnfit)),
         ("notice-answered", Notice::Answered { receipt }),

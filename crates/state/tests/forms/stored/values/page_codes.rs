@@ -1,7 +1,9 @@
 //! Values of the page codes by which decision pages recognise people.
 
 use switchward_machine::{Decision, OpenId, Time};
-use switchward_state::approval::{ApprovalEvent, Asked, Gate, PageCodeStep, PageCodes, Resolution, Via};
+use switchward_state::approval::{
+    ApprovalEvent, Gate, GateRequest, PageCodeStep, PageCodes, Resolution, Via,
+};
 use switchward_state::catalogue::{LinkAuth, Tenancy};
 use switchward_state::{Event, Reply, Row};
 
@@ -17,7 +19,7 @@ fn decided(via: Via) -> Resolution {
 pub(crate) fn rows() -> Vec<(&'static str, Row)> {
     let codes =
         PageCodes { to: "lead@example.com".into(), sent: vec![Time(5), Time(9)], wrong: 2, used: true };
-    let asked = Asked { codes: vec![codes], ..asked() };
+    let asked = GateRequest { codes: vec![codes], ..asked() };
     let closed = |via| Row::Closed(Closed { open: open_gate(), resolution: decided(via), at: Time(4) });
     vec![
         ("tenancy-link-auth", Row::Tenancy(Tenancy { link_auth: Some(LinkAuth::Link), ..tenancy() })),

@@ -8,7 +8,8 @@ use switchward_state::catalogue::{
 use switchward_state::run::Json;
 use switchward_state::seal::SecretOf;
 use switchward_state::session::{
-    KeptDecision, Removal, RemovalFact, Removed, Removing, Retention, RetentionRule, Session, SessionEvent,
+    Removal, RemovalFact, Removed, Removing, RetainedDecision, Retention, RetentionRule, Session,
+    SessionEvent,
 };
 use switchward_state::{Event, Row};
 
@@ -32,7 +33,7 @@ pub(super) fn rows() -> Vec<(&'static str, Row)> {
         created: Time(1),
         ended: Time(3),
         status: Status::Completed,
-        decisions: vec![KeptDecision {
+        decisions: vec![RetainedDecision {
             gate: OpenId(6),
             what: "approve".into(),
             by: "kim".into(),

@@ -38,15 +38,15 @@ fn answer(server: u64) -> Answer {
     Answer { server, facts, clock_ahead_ms: 3 }
 }
 
-/// The verdict and the finding of a check.
-fn of(found: &[Found], what: &str) -> (Verdict, String) {
+/// The status and the finding of a check.
+fn of(found: &[CheckResult], what: &str) -> (CheckStatus, String) {
     let found = found.iter().find(|found| found.what == what).expect("the check was made");
-    assert_eq!(found.advice.is_empty(), found.verdict == Verdict::Ok, "{found:?}");
-    (found.verdict, found.said.clone())
+    assert_eq!(found.advice.is_empty(), found.status == CheckStatus::Ok, "{found:?}");
+    (found.status, found.said.clone())
 }
 
 /// What is found if server 3 is different in this way.
-fn with(change: impl Fn(&mut Answer)) -> Vec<Found> {
+fn with(change: impl Fn(&mut Answer)) -> Vec<CheckResult> {
     let mut third = answer(3);
     change(&mut third);
     all(&own(), &[answer(2), third], &[])
@@ -55,7 +55,7 @@ fn with(change: impl Fn(&mut Answer)) -> Vec<Found> {
 #[test]
 fn servers_that_have_all_in_common_pass() {
     let found = with(|_| {});
-    assert!(found.iter().all(|found| found.verdict == Verdict::Ok), "{found:?}");
+    assert!(found.iter().all(|found| found.status == CheckStatus::Ok), "{found:?}");
     let names: Vec<_> = found.iter().map(|found| found.what).collect();
     assert_eq!(names, ["peers", "clocks", "levels", "certificates", "disks", "rings", "shared-redis"]);
     assert!(of(&found, "peers").1.starts_with("the servers 2, 3 are reachable"));
@@ -65,34 +65,36 @@ fn servers_that_have_all_in_common_pass() {
 
 #[test]
 fn each_difference_is_named_with_its_server() {
-    for (what, verdict, words, change) in [
+    for (what, status, words, change) in [
         (
             "clocks",
-            Verdict::Warn,
+            CheckStatus::Warn,
             "server 3 by +1497 ms",
             (|it: &mut Answer| it.clock_ahead_ms = 1_500) as fn(&mut Answer),
         ),
-        ("clocks", Verdict::Fail, "server 3 by -2503 ms", |it| it.clock_ahead_ms = -2_503),
-        ("levels", Verdict::Fail, "server 3: the cluster writes", |it| it.facts.highest_level = 0),
-        ("disks", Verdict::Fail, "server 3 has 1 MiB free", |it| {
+        ("clocks", CheckStatus::Fail, "server 3 by -2503 ms", |it| it.clock_ahead_ms = -2_503),
+        ("levels", CheckStatus::Fail, "server 3: the cluster writes", |it| it.facts.highest_level = 0),
+        ("disks", CheckStatus::Fail, "server 3 has 1 MiB free", |it| {
             (it.facts.disk_low, it.facts.disk_free_bytes) = (true, Some(1 << 20));
         }),
-        ("certificates", Verdict::Warn, "that of server 3", |it| {
+        ("certificates", CheckStatus::Warn, "that of server 3", |it| {
             it.facts.certificate_expire_ms = Some(days_from_now(7));
         }),
-        ("rings", Verdict::Fail, "the key rings of server 3 have other keys", |it| {
+        ("rings", CheckStatus::Fail, "the key rings of server 3 have other keys", |it| {
             it.facts.keys = "0b".into()
         }),
-        ("shared-redis", Verdict::Fail, "server 3 has another Redis", |it| it.facts.redis = redis("40")),
-        ("shared-redis", Verdict::Fail, "server 3 has another Redis", |it| it.facts.redis = RedisFacts::None),
-        ("shared-redis", Verdict::Fail, "server 3 cannot reach its Redis: refused", |it| {
+        ("shared-redis", CheckStatus::Fail, "server 3 has another Redis", |it| it.facts.redis = redis("40")),
+        ("shared-redis", CheckStatus::Fail, "server 3 has another Redis", |it| {
+            it.facts.redis = RedisFacts::None
+        }),
+        ("shared-redis", CheckStatus::Fail, "server 3 cannot reach its Redis: refused", |it| {
             it.facts.redis = RedisFacts::Failed { why: "refused".into() };
         }),
     ] {
         let found = with(change);
         let (judged, said) = of(&found, what);
-        assert!(judged == verdict && said.contains(words), "{what}: {found:?}");
-        let others = found.iter().filter(|found| found.verdict != Verdict::Ok).count();
+        assert!(judged == status && said.contains(words), "{what}: {found:?}");
+        let others = found.iter().filter(|found| found.status != CheckStatus::Ok).count();
         assert_eq!(others, 1, "{found:?}");
     }
 }
@@ -103,18 +105,18 @@ fn a_clock_of_this_machine_that_is_wrong_is_named() {
     let found = all(&own(), &[ahead(2), ahead(3)], &[]);
     assert_eq!(
         of(&found, "clocks"),
-        (Verdict::Fail, "differ from the median: this machine by -3600000 ms".into())
+        (CheckStatus::Fail, "differ from the median: this machine by -3600000 ms".into())
     );
 }
 
 #[test]
 fn a_server_that_does_not_answer_fails_and_the_others_are_compared() {
     let found = all(&own(), &[answer(2)], &[(3, "no connection".into())]);
-    assert_eq!(of(&found, "peers"), (Verdict::Fail, "server 3: no connection".into()));
-    assert_eq!(of(&found, "rings").0, Verdict::Ok);
+    assert_eq!(of(&found, "peers"), (CheckStatus::Fail, "server 3: no connection".into()));
+    assert_eq!(of(&found, "rings").0, CheckStatus::Ok);
     let alone = all(&Own { peers: BTreeMap::new(), ..own() }, &[], &[]);
     assert_eq!(alone.len(), 1);
-    assert_eq!(of(&alone, "peers").0, Verdict::Warn);
+    assert_eq!(of(&alone, "peers").0, CheckStatus::Warn);
 }
 
 /// A server's configuration over a folder with the files of `switchward cluster certs`.
@@ -159,21 +161,21 @@ fn the_certificate_of_the_cluster_is_judged_as_another_server_does() {
         Err(found) => found,
     };
     let config = configured(folder.path(), 2);
-    assert_eq!(look(&config).verdict, Verdict::Fail, "there are no files");
+    assert_eq!(look(&config).status, CheckStatus::Fail, "there are no files");
     certificates(folder.path(), 90);
     let found = look(&config);
     assert!(
-        found.verdict == Verdict::Ok && found.said.contains("for server 2 of the cluster 2a2a"),
+        found.status == CheckStatus::Ok && found.said.contains("for server 2 of the cluster 2a2a"),
         "{found:?}"
     );
     let found = look(&configured(folder.path(), 3));
-    assert!(found.verdict == Verdict::Fail && found.said.contains("cluster.server is 3"), "{found:?}");
+    assert!(found.status == CheckStatus::Fail && found.said.contains("cluster.server is 3"), "{found:?}");
     certificates(other.path(), 90);
     let foreign = ClusterConfig { ca_file: other.path().join("ca.crt"), ..configured(folder.path(), 2) };
     let found = look(&foreign);
-    assert!(found.verdict == Verdict::Fail && found.said.contains("is not accepted"), "{found:?}");
+    assert!(found.status == CheckStatus::Fail && found.said.contains("is not accepted"), "{found:?}");
     certificates(folder.path(), 7);
-    assert_eq!(look(&config).verdict, Verdict::Warn, "it must be replaced soon");
+    assert_eq!(look(&config).status, CheckStatus::Warn, "it must be replaced soon");
 }
 
 #[test]
@@ -181,11 +183,11 @@ fn the_data_folder_must_be_that_of_the_certificate() {
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("data");
     let own = ClusterIdentity { cluster: Id(CLUSTER), server: 2 };
-    let verdict = |own| folder(&path, own).map(|found| found.verdict);
-    assert_eq!(verdict(own), Some(Verdict::Warn), "there is none yet");
+    let status = |own| folder(&path, own).map(|found| found.status);
+    assert_eq!(status(own), Some(CheckStatus::Warn), "there is none yet");
     let data = DataDir::open(&path).unwrap();
     data.claim(own).unwrap();
-    assert_eq!(verdict(own), None, "while the folder is in use, too");
-    assert_eq!(verdict(ClusterIdentity { server: 3, ..own }), Some(Verdict::Fail));
+    assert_eq!(status(own), None, "while the folder is in use, too");
+    assert_eq!(status(ClusterIdentity { server: 3, ..own }), Some(CheckStatus::Fail));
     assert_eq!(data.identity().boot, 1, "it was not opened");
 }

@@ -1,4 +1,4 @@
-//! What is said about a tool call.
+//! The decision on a tool call.
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Micros, OpenId};
@@ -38,7 +38,7 @@ pub struct Authorized {
     pub remaining: Remaining,
     /// What each layer said, if several did.
     #[cbor(n(9), default, skip_if = "Vec::is_empty")]
-    pub layers: Vec<LayerVerdict>,
+    pub layers: Vec<LayerDecision>,
     /// The session's sequence after the command.
     #[n(10)]
     pub sequence: u64,
@@ -116,7 +116,7 @@ impl Remaining {
 
 /// What one layer says of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct LayerVerdict {
+pub struct LayerDecision {
     /// Allow, ask or deny, limits apart.
     #[n(0)]
     pub effect: CallEffect,
