@@ -7,7 +7,6 @@ mod silent;
 
 use anyhow::{Context as _, ensure};
 use clap::ValueEnum as _;
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -19,7 +18,7 @@ use tonic::Request;
 pub(crate) use flood::{Kind, run as flood};
 
 use crate::load::{self, bearer};
-use crate::process::Server;
+use crate::process::{Server, line_of};
 use flood::Flooded;
 use measured::{Measured, Took};
 
@@ -198,9 +197,7 @@ impl Flooding {
 
     fn stop(mut self) -> anyhow::Result<Flooded> {
         drop(self.0.stdin.take());
-        let out = self.0.stdout.take().context("the flood has no output")?;
-        let mut line = String::new();
-        BufReader::new(out).read_line(&mut line)?;
+        let line = line_of(&mut self.0)?;
         serde_json::from_str(&line).with_context(|| format!("the flood wrote {line:?}"))
     }
 }

@@ -1,12 +1,19 @@
 //! The processes that are measured.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde::Deserialize;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+
+/// The longest line that a process announces itself or its result with, bytes.
+const LINE_BYTES_MAX: u64 = 1 << 20;
+/// How long such a line is waited for.
+const LINE_WAIT: Duration = Duration::from_secs(120);
 
 /// A server as its own process; it ends with this value.
 pub(crate) struct Server {
@@ -30,6 +37,28 @@ struct Ready {
     agent_key: String,
     #[serde(default)]
     person_key: String,
+}
+
+/// Reads the first line that a process writes to its output.
+///
+/// A process that writes no line in [`LINE_WAIT`] is killed, which ends the thread that reads, too; of a line without end
+/// [`LINE_BYTES_MAX`] are read.
+pub(crate) fn line_of(child: &mut Child) -> anyhow::Result<String> {
+    let out = child.stdout.take().context("the process has no output")?;
+    let (sender, line) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(out.take(LINE_BYTES_MAX)).read_line(&mut line);
+        // Nobody receives it if it comes too late.
+        let _late = sender.send(read.map(|_| line));
+    });
+    match line.recv_timeout(LINE_WAIT) {
+        Ok(line) => Ok(line?),
+        Err(_) => {
+            child.kill()?;
+            bail!("the process wrote no line in {LINE_WAIT:?}")
+        }
+    }
 }
 
 impl Server {
@@ -82,9 +111,7 @@ impl Server {
 
     fn start(mut command: Command) -> anyhow::Result<Self> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let out = child.stdout.take().context("the process has no output")?;
-        let mut line = String::new();
-        BufReader::new(out).read_line(&mut line)?;
+        let line = line_of(&mut child)?;
         let ready: Ready =
             serde_json::from_str(&line).with_context(|| format!("the process wrote {line:?}"))?;
         let Ready { address, metrics, agent_key, person_key } = ready;

@@ -1,4 +1,8 @@
 //! A bandwidth cap.
+//!
+//! Not governor, which limits calls at the gateway: it refuses what is larger than its burst, and a message of any size goes
+//! through here, which the next ones pay for by waiting. And it waits by its own timer; here tokio's clock counts, which
+//! simulations move.
 
 use parking_lot::Mutex;
 use std::time::Duration;

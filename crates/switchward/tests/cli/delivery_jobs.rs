@@ -12,6 +12,8 @@ mod over_redis;
 
 /// How long a test waits for a request.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// The largest request, head and body, bytes.
+const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
 /// A request that came, with the way to answer it.
 pub(crate) struct ReceivedRequest {
@@ -60,12 +62,17 @@ impl ReceivedRequest {
     }
 }
 
+/// Passes one request on, and its answer back. One that is too long, or of which nothing comes for [`PATIENCE`], ends its
+/// thread.
 fn serve(stream: std::net::TcpStream, sender: &Sender<ReceivedRequest>) {
-    let mut reader = BufReader::new(stream.try_clone().expect("a second handle"));
+    stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    let mut reader = BufReader::new(stream.try_clone().expect("a second handle").take(REQUEST_BYTES_MAX));
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
-        reader.read_line(&mut line).expect("a head");
+        if reader.read_line(&mut line).is_err() {
+            return;
+        }
         if line.trim().is_empty() {
             break;
         }
@@ -74,8 +81,8 @@ fn serve(stream: std::net::TcpStream, sender: &Sender<ReceivedRequest>) {
     let length = lines
         .iter()
         .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    reader.read_exact(&mut body).expect("a body");
+    let mut body = Vec::new();
+    reader.take(length.unwrap_or(0)).read_to_end(&mut body).expect("a body");
     let (answer, answered) = channel();
     if lines.is_empty() {
         // A connection for a request that used another one.

@@ -13,6 +13,8 @@ use crate::attacks::signer::Key;
 const CLIENT: &str = "switchward";
 /// How long codes are kept back at most.
 const HELD: Duration = Duration::from_secs(90);
+/// The largest request, head and body, bytes.
+const REQUEST_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Default)]
 struct Inside {
@@ -95,9 +97,11 @@ impl Provider {
 }
 
 impl Inside {
-    /// Answers one request, and closes the connection.
+    /// Answers one request, and closes the connection. One that is too long, or of which nothing comes for [`HELD`], ends its
+    /// thread.
     fn answer(&self, issuer: &str, mut stream: &TcpStream) {
-        let mut reader = BufReader::new(stream);
+        stream.set_read_timeout(Some(HELD)).expect("a limit");
+        let mut reader = BufReader::new(stream.take(REQUEST_BYTES_MAX));
         let (mut line, mut length) = (String::new(), 0);
         reader.read_line(&mut line).expect("a request");
         loop {
@@ -110,8 +114,8 @@ impl Inside {
                 break;
             }
         }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).expect("a body");
+        let mut body = Vec::new();
+        reader.take(length).read_to_end(&mut body).expect("a body");
         let reply = match line.split(' ').nth(1).unwrap_or_default() {
             "/.well-known/openid-configuration" => json!({
                 "issuer": issuer,
