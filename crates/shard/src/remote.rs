@@ -3,9 +3,9 @@
 
 mod forward;
 mod message;
+mod permits;
 mod reads;
 mod serve;
-mod turns;
 
 pub use message::{
     Answer, LeaderRequest, QUESTION, decode_answer, decode_asked, encode_answer, encode_asked,

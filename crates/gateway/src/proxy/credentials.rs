@@ -227,7 +227,7 @@ impl Proxy {
     /// Asks one server after the other until one can tell.
     async fn ask_servers(&self, sent: &HeaderValue) -> Answer {
         let Some(map) = self.maps().map() else { return Err(unreachable()) };
-        let mut servers = map.holders(Need::AnyServer, self.next_turn());
+        let mut servers = map.servers_with(Need::AnyServer, self.next_turn());
         servers.truncate(PROXY_TRIES_MAX);
         let count = servers.len();
         let mut last = unreachable();

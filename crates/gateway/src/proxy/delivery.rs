@@ -76,11 +76,11 @@ impl Proxy {
     /// No server has answered; the text says why the last one did not.
     pub async fn ask_about_delivery(&self, bucket: Option<Bucket>, question: Bytes) -> Result<Bytes, String> {
         let map = self.maps().map().ok_or("the map of the cluster is not known yet")?;
-        let mut holders = map.holders(bucket.map_or(Need::Catalogue, Need::Bucket), self.next_turn());
-        holders.truncate(PROXY_TRIES_MAX);
+        let mut servers = map.servers_with(bucket.map_or(Need::Catalogue, Need::Bucket), self.next_turn());
+        servers.truncate(PROXY_TRIES_MAX);
         let mut last = "no server has what the question is about".to_owned();
-        let count = holders.len();
-        for (at, server) in holders.into_iter().enumerate() {
+        let count = servers.len();
+        for (at, server) in servers.into_iter().enumerate() {
             let dial_ms = if at + 1 == count { PROXY_DIAL_MS_MAX } else { PROXY_DIAL_WAIT_MS };
             let request = Request::builder().method(Method::POST).uri(uri(server, DELIVERY_PATH));
             let request = request.body(Body::from(question.clone())).map_err(|error| error.to_string())?;

@@ -285,12 +285,12 @@ impl Proxy {
         let Some(map) = self.0.maps.map() else {
             return Err(NotPassed::Unreachable("the map of the cluster is not known yet".to_owned()));
         };
-        let mut holders = map.holders(passed.need, self.next_turn());
-        holders.retain(|server| Some(server.number) != self.0.own);
-        holders.truncate(PROXY_TRIES_MAX);
+        let mut servers = map.servers_with(passed.need, self.next_turn());
+        servers.retain(|server| Some(server.number) != self.0.own);
+        servers.truncate(PROXY_TRIES_MAX);
         let mut last = NotPassed::Unreachable("no server has what the call needs".to_owned());
-        let count = holders.len();
-        for (at, server) in holders.into_iter().enumerate() {
+        let count = servers.len();
+        for (at, server) in servers.into_iter().enumerate() {
             // The last one is waited for until its dial has ended: nobody else can get the call.
             let is_last = at + 1 == count;
             let wait_ms = if is_last { PROXY_DIAL_MS_MAX } else { PROXY_DIAL_WAIT_MS };

@@ -110,7 +110,7 @@ impl RouteMap {
     }
 
     /// The servers that have what a call needs: its leader first, the others in turn beginning with the `turn`th.
-    pub(crate) fn holders(&self, need: Need, turn: usize) -> Vec<&RouteServer> {
+    pub(crate) fn servers_with(&self, need: Need, turn: usize) -> Vec<&RouteServer> {
         let group = match need {
             Need::Bucket(bucket) => self.buckets.group_of(bucket),
             Need::Catalogue => Some(CATALOGUE),
@@ -125,15 +125,15 @@ impl RouteMap {
             }
         };
         let present = self.servers.iter().filter(|server| self.has(server.number));
-        let mut holders: Vec<&RouteServer> = present.filter(has).collect();
-        if !holders.is_empty() {
-            let first = turn % holders.len();
-            holders.rotate_left(first);
+        let mut servers: Vec<&RouteServer> = present.filter(has).collect();
+        if !servers.is_empty() {
+            let first = turn % servers.len();
+            servers.rotate_left(first);
         }
         let leader = group.and_then(|group| group.leader);
         // A stable sort: the others stay in their turn.
-        holders.sort_by_key(|server| Some(server.number) != leader);
-        holders
+        servers.sort_by_key(|server| Some(server.number) != leader);
+        servers
     }
 }
 
@@ -158,8 +158,8 @@ mod tests {
         }
     }
 
-    fn holders(need: Need, turn: usize) -> Vec<u64> {
-        map().holders(need, turn).iter().map(|server| server.number).collect()
+    fn servers_with(need: Need, turn: usize) -> Vec<u64> {
+        map().servers_with(need, turn).iter().map(|server| server.number).collect()
     }
 
     fn bucket(number: u16) -> Need {
@@ -168,17 +168,17 @@ mod tests {
 
     #[test]
     fn the_leader_comes_first_and_the_others_in_turn() {
-        assert_eq!(holders(bucket(0), 0), [2, 1, 4]);
-        assert_eq!(holders(bucket(0), 2), [2, 4, 1]);
-        assert_eq!(holders(bucket(1), 1), [3, 4, 2], "no leader is known");
-        assert_eq!(holders(Need::Catalogue, 0), [3, 1, 2, 4]);
-        assert_eq!(holders(Need::AnyServer, 1), [2, 3, 4, 1]);
-        assert_eq!(holders(Need::AllShards, 0), [2, 4], "only these have every group");
+        assert_eq!(servers_with(bucket(0), 0), [2, 1, 4]);
+        assert_eq!(servers_with(bucket(0), 2), [2, 4, 1]);
+        assert_eq!(servers_with(bucket(1), 1), [3, 4, 2], "no leader is known");
+        assert_eq!(servers_with(Need::Catalogue, 0), [3, 1, 2, 4]);
+        assert_eq!(servers_with(Need::AnyServer, 1), [2, 3, 4, 1]);
+        assert_eq!(servers_with(Need::AllShards, 0), [2, 4], "only these have every group");
         let without = RouteMap { removed: vec![2, 5], ..map() };
-        let left = without.holders(bucket(0), 0);
+        let left = without.servers_with(bucket(0), 0);
         assert!(left.iter().all(|server| server.number != 2), "a removed server gets no call: {left:?}");
         assert_eq!(
-            RouteMap { servers: Vec::new(), ..map() }.holders(Need::AnyServer, 5),
+            RouteMap { servers: Vec::new(), ..map() }.servers_with(Need::AnyServer, 5),
             Vec::<&RouteServer>::new()
         );
     }

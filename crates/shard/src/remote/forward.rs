@@ -11,7 +11,7 @@ use switchward_state::{Command, Reply};
 use tokio::time::Instant;
 
 use super::message::{Answer, LeaderRequest, QUESTION, decode_answer, encode_asked};
-use super::turns::Turns;
+use super::permits::ForwardPermits;
 use crate::clock::ClockOffset;
 use crate::failure::Failure;
 use crate::limits::{
@@ -29,7 +29,7 @@ pub(crate) struct Remote {
     shared: Arc<Shared>,
     /// This server.
     own: u64,
-    turns: Arc<Turns>,
+    permits: Arc<ForwardPermits>,
     /// The highest entry that a reply of a leader was given with.
     answered: AtomicU64,
     /// The server that answered last as the leader, for a replica that has failed; 0 before the first.
@@ -39,7 +39,7 @@ pub(crate) struct Remote {
 impl Remote {
     pub(crate) fn of(transport: Arc<dyn Transport>, raft: Raft, shared: Arc<Shared>, own: u64) -> Self {
         let [answered, answers] = [(); 2].map(|()| AtomicU64::new(0));
-        Self { transport, raft, shared, own, turns: Arc::default(), answered, answers }
+        Self { transport, raft, shared, own, permits: Arc::default(), answered, answers }
     }
 
     /// See [`Transport::clock_offsets`].
@@ -53,7 +53,7 @@ impl Remote {
     /// # Errors
     /// As [`Failure`] says; [`Failure::Electing`] after [`LEADER_WAIT`] without a leader.
     pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
-        let _turn = self.turns.begin(command.tenant).ok_or(Failure::Overloaded)?;
+        let _permit = self.permits.take(command.tenant).ok_or(Failure::Overloaded)?;
         let asked = LeaderRequest::Submit(Box::new(command));
         let mut answered = self.ask(&asked, FORWARD_WAIT).await;
         if planted!(ForwardedTwice) && answered == Err(Failure::OutcomeUnknown) {

@@ -9,18 +9,18 @@ use crate::limits::{FORWARDS_MAX, FORWARDS_OF_TENANT_MAX};
 
 /// The commands that are under way, by tenant: one tenant cannot use up what all share.
 #[derive(Default)]
-pub(crate) struct Turns(Mutex<BTreeMap<TenantId, usize>>);
+pub(crate) struct ForwardPermits(Mutex<BTreeMap<TenantId, usize>>);
 
-/// Counts one command until it is dropped.
-pub(crate) struct Turn {
-    turns: Arc<Turns>,
+/// A permit for one command, until it is dropped.
+pub(crate) struct ForwardPermit {
+    permits: Arc<ForwardPermits>,
     tenant: TenantId,
 }
 
-impl Turns {
-    /// Counts one more command of a tenant; `None` if there are [`FORWARDS_OF_TENANT_MAX`] of it or
+impl ForwardPermits {
+    /// A permit for one more command of a tenant; `None` if there are [`FORWARDS_OF_TENANT_MAX`] of it or
     /// [`FORWARDS_MAX`] in all.
-    pub(crate) fn begin(self: &Arc<Self>, tenant: TenantId) -> Option<Turn> {
+    pub(crate) fn take(self: &Arc<Self>, tenant: TenantId) -> Option<ForwardPermit> {
         let mut counts = self.0.lock();
         let all: usize = counts.values().sum();
         let own = counts.get(&tenant).copied().unwrap_or(0);
@@ -28,13 +28,13 @@ impl Turns {
             return None;
         }
         counts.insert(tenant, own + 1);
-        Some(Turn { turns: Arc::clone(self), tenant })
+        Some(ForwardPermit { permits: Arc::clone(self), tenant })
     }
 }
 
-impl Drop for Turn {
+impl Drop for ForwardPermit {
     fn drop(&mut self) {
-        let mut counts = self.turns.0.lock();
+        let mut counts = self.permits.0.lock();
         if let Some(count) = counts.get_mut(&self.tenant) {
             *count = count.saturating_sub(1);
             if *count == 0 {
@@ -49,22 +49,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenant_leaves_turns_to_others() {
-        let turns = Arc::new(Turns::default());
-        let held: Vec<Turn> = (0..FORWARDS_OF_TENANT_MAX).filter_map(|_| turns.begin(TenantId(1))).collect();
+    fn a_tenant_leaves_permits_to_others() {
+        let permits = Arc::new(ForwardPermits::default());
+        let held: Vec<ForwardPermit> =
+            (0..FORWARDS_OF_TENANT_MAX).filter_map(|_| permits.take(TenantId(1))).collect();
         assert_eq!(held.len(), FORWARDS_OF_TENANT_MAX);
-        assert!(turns.begin(TenantId(1)).is_none());
-        assert!(turns.begin(TenantId(2)).is_some());
+        assert!(permits.take(TenantId(1)).is_none());
+        assert!(permits.take(TenantId(2)).is_some());
         drop(held);
-        assert!(turns.begin(TenantId(1)).is_some());
-        assert!(turns.0.lock().is_empty());
+        assert!(permits.take(TenantId(1)).is_some());
+        assert!(permits.0.lock().is_empty());
     }
 
     #[test]
     fn all_tenants_together_are_bounded() {
-        let turns = Arc::new(Turns::default());
-        let held: Vec<Turn> = (0..2 * u32::try_from(FORWARDS_MAX).unwrap())
-            .filter_map(|tenant| turns.begin(TenantId(tenant)))
+        let permits = Arc::new(ForwardPermits::default());
+        let held: Vec<ForwardPermit> = (0..2 * u32::try_from(FORWARDS_MAX).unwrap())
+            .filter_map(|tenant| permits.take(TenantId(tenant)))
             .collect();
         assert_eq!(held.len(), FORWARDS_MAX);
     }
