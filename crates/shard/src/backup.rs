@@ -20,10 +20,13 @@
 
 mod leader;
 mod paused;
+mod read;
 mod round;
 
 pub(crate) use leader::{mark, pause, resume};
 pub(crate) use paused::Pause;
+pub(crate) use read::each_row;
+pub use read::{check_backup, restore_backup};
 pub(crate) use round::take;
 
 use switchward_store::{BackupManifest, BackupOf, BackupSink, Cut, DataDir, StoreError, write_backup};

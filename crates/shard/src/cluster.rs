@@ -7,12 +7,13 @@ mod files;
 mod held;
 mod open;
 mod quotas;
+mod records;
 mod sealed;
 mod servers;
 mod shutdown;
 mod tenancy;
 
-pub use sealed::{KeysMissing, SealedUnder, check_keys, count_sealed};
+pub use sealed::{KeysMissing, SealedUnder, check_keys, sealed_in_backup};
 
 use parking_lot::Mutex;
 use std::io;

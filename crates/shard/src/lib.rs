@@ -79,11 +79,11 @@ mod verify;
 mod view;
 mod watch;
 
-pub use backup::BackupRows;
+pub use backup::{BackupRows, check_backup, restore_backup};
 pub use clock::{
     Clock, ClockAgreement, ClockOffset, MachineClocks, ManualClock, MonotonicClock, RawClocks, SystemClock,
 };
-pub use cluster::{Cluster, ClusterOptions, KeysMissing, SealedUnder, check_keys, count_sealed};
+pub use cluster::{Cluster, ClusterOptions, KeysMissing, SealedUnder, check_keys, sealed_in_backup};
 pub use codec::{decode_entry, encode_entry};
 pub use contact::ContactWatch;
 pub use failure::Failure;

@@ -15,13 +15,14 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use switchward_gateway::query::{Evaluate as _, GetTenant};
 use switchward_gateway::sealing;
 use switchward_machine::{TenantId, Time};
 use switchward_shard::Cluster;
 use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand};
 use switchward_state::policy::time_text;
 use switchward_state::seal::SecretOf;
-use switchward_state::{Body, Command, Key, Row, Scope, View as _};
+use switchward_state::{Body, Command, Scope};
 use switchward_webhook::{SigningSecret, limits::IN_BODY_BYTES_MAX};
 
 use crate::mailbox::{STALE, guarded, whole};
@@ -125,9 +126,9 @@ async fn listen(State(inspector): State<Inspector>, Form(typed): Form<Typed>) ->
 
 /// Makes the endpoint; one from before gets a new secret.
 async fn register(inspector: &Inspector) -> anyhow::Result<String> {
-    let view = inspector.cluster.catalogue().read().await?;
-    let row = view.row(&Key::tenant(&inspector.tenant))?;
-    let Some(Row::Tenant(tenant)) = row.as_deref() else { anyhow::bail!("the tenant does not exist") };
+    let tenant = GetTenant { name: inspector.tenant.clone() };
+    let tenant = tenant.evaluate(&inspector.cluster.catalogue().read().await?)?;
+    let tenant = tenant.context("the tenant does not exist")?;
     let secret =
         SigningSecret::of(&rand::random::<[u8; 32]>()).expect("32 bytes are enough for a secret").text();
     let ring = &inspector.cluster.ring();

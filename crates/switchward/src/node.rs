@@ -7,6 +7,7 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use switchward_delivery::{channels::MailChannel, mail::Sender};
+use switchward_gateway::query::{Evaluate, GetApiKey, GetTenant, GetTenantRecord};
 use switchward_gateway::{
     Admission, Api, ConnectionLimits, PageSettings, Port, QuotaDefaults,
     auth::NewKey,
@@ -23,7 +24,7 @@ use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, Directory, PutDirectory, Role, Settings,
 };
 use switchward_state::seal::KeyRing;
-use switchward_state::{Body, Command, Key, Reason, Row, Scope, View};
+use switchward_state::{Body, Command, Reason, Scope};
 use switchward_store::{DataDir, DiskOptions};
 use tokio::{
     net::TcpListener,
@@ -311,7 +312,8 @@ impl Node {
         subject: &str,
     ) -> anyhow::Result<()> {
         // Looks first for what exists: a server also starts on a disk without space for it.
-        if !self.has(&Key::tenant(tenant)).await? {
+        let by_name = GetTenant { name: tenant.into() };
+        if self.ask(&by_name).await?.is_none() {
             let create = CreateTenant {
                 name: tenant.into(),
                 display_name: tenant.into(),
@@ -319,13 +321,10 @@ impl Node {
             };
             self.inner(TenantId(0), Body::Catalogue(CatalogueCommand::CreateTenant(create))).await?;
         }
-        let row =
-            self.cluster.catalogue().read().await?.row(&Key::tenant(tenant)).context("failed to read")?;
-        let Some(Row::Tenant(row)) = row.as_deref() else {
-            anyhow::bail!("the tenant {tenant} was not created")
-        };
-        ensure_tenancy(&self.cluster, row.id).await?;
-        if self.has(&Key::api_key(&key.id)).await? {
+        let created = self.ask(&by_name).await?;
+        let id = created.with_context(|| format!("the tenant {tenant} was not created"))?.id;
+        ensure_tenancy(&self.cluster, id).await?;
+        if self.ask(&GetApiKey { id: key.id.clone() }).await?.is_some() {
             return Ok(());
         }
         let create = CreateKey {
@@ -337,26 +336,21 @@ impl Node {
             display_name: subject.into(),
             expires: None,
         };
-        self.inner(row.id, Body::Catalogue(CatalogueCommand::CreateKey(create))).await
+        self.inner(id, Body::Catalogue(CatalogueCommand::CreateKey(create))).await
     }
 
     /// Makes sure that somebody is notified of gates that address nobody: this address, if the tenant has no directory.
     pub(crate) async fn ensure_audience(&self, tenant: &str, address: &str) -> anyhow::Result<()> {
-        let view = self.cluster.catalogue().read().await?;
-        let row = view.row(&Key::tenant(tenant)).context("failed to read")?;
-        let Some(Row::Tenant(row)) = row.as_deref() else {
-            anyhow::bail!("the tenant {tenant} does not exist")
-        };
-        let known = view.row(&Key::tenancy_record(row.id)).context("failed to read")?;
-        if let Some(Row::Tenancy(known)) = known.as_deref()
-            && known.directory != Directory::default()
-        {
+        let found = self.ask(&GetTenant { name: tenant.into() }).await?;
+        let id = found.with_context(|| format!("the tenant {tenant} does not exist"))?.id;
+        let record = self.ask(&GetTenantRecord { tenant: id }).await?;
+        if record.is_some_and(|record| record.directory != Directory::default()) {
             return Ok(());
         }
         let directory = Directory { audience: vec![address.to_owned()], ..Directory::default() };
-        let (key, etag) = (sealing::mail_key(&self.cluster.ring(), row.id), String::new());
+        let (key, etag) = (sealing::mail_key(&self.cluster.ring(), id), String::new());
         self.inner(
-            row.id,
+            id,
             Body::Catalogue(CatalogueCommand::PutDirectory(PutDirectory { directory, key, etag })),
         )
         .await
@@ -384,8 +378,9 @@ impl Node {
         written
     }
 
-    async fn has(&self, key: &Key) -> anyhow::Result<bool> {
-        Ok(self.cluster.catalogue().read().await?.row(key).context("failed to read")?.is_some())
+    /// Answers a query of the catalogue's rows.
+    async fn ask<Q: Evaluate>(&self, query: &Q) -> anyhow::Result<Q::Answer> {
+        query.evaluate(&self.cluster.catalogue().read().await?).context("failed to read")
     }
 
     async fn inner(&self, tenant: TenantId, body: Body) -> anyhow::Result<()> {

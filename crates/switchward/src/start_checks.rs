@@ -1,11 +1,10 @@
 //! What a server makes sure of when it starts, before it answers calls.
 
-use anyhow::Context as _;
 use switchward_gateway::sealing;
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, ManualClock};
 use switchward_state::catalogue::{CatalogueCommand, EnsureTenancy};
-use switchward_state::{Body, Command, Key, Row, Scope, View as _};
+use switchward_state::{Body, Command, Scope};
 
 /// Makes sure that every shard knows every tenant, and that every tenant has a key for its mail tokens.
 ///
@@ -54,18 +53,7 @@ pub(crate) async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyho
 /// The clock of a shard cannot be read.
 pub(crate) async fn catch_up(cluster: &Cluster, clock: Option<&ManualClock>) -> anyhow::Result<()> {
     let Some(clock) = clock else { return Ok(()) };
-    let mut last = Time(0);
-    for shard in cluster.all().filter(|shard| shard.group().failed().is_none()) {
-        let rows = match shard.read().await {
-            // Without a leader the time does not go on: the rows of this server have the latest, or one a little before it.
-            Err(Failure::Electing) => shard.read_stale(),
-            read => read?,
-        };
-        if let Some(Row::Clock(at)) = rows.row(&Key::clock()).context("failed to read the clock")?.as_deref()
-        {
-            last = last.max(*at);
-        }
-    }
+    let last = cluster.last_decision().await?;
     let target = if last == Time(0) { switchward_shard::SystemClock.now() } else { last };
     clock.advance(target.since_ms(clock.now()));
     Ok(())

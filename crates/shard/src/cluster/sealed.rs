@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use switchward_machine::TenantId;
+use switchward_state::catalogue::Tenancy;
 use switchward_state::delivery::WebhookSource;
-use switchward_state::seal::{RingKeyId, Sealed};
-use switchward_state::{Key, Kind, Row, View as _, ViewError};
+use switchward_state::seal::{RingKeyId, Sealed, SecretOf};
+use switchward_state::{Key, Kind, Row, SharedRow, View as _, ViewError, Working};
+use switchward_store::{Backup, StoreError};
 
 use super::Cluster;
+use crate::backup::each_row;
 use crate::failure::Failure;
 use crate::view::StateView;
 
@@ -29,14 +31,29 @@ impl fmt::Display for KeysMissing {
 
 impl std::error::Error for KeysMissing {}
 
-/// Counts the secrets of a row by their keys.
-pub fn count_sealed(row: &Row, under: &mut SealedUnder) {
-    let mut add = |sealed: &Sealed| *under.entry(sealed.key).or_default() += 1;
-    if let Row::Tenancy(tenancy) = row {
-        tenancy.sealed().for_each(|(_, sealed)| add(sealed));
-    } else if let Row::WebhookSource(source) = row {
-        source.sealed().for_each(|(_, sealed)| add(sealed));
+/// Counts secrets by their keys.
+fn count<'s>(secrets: impl Iterator<Item = (SecretOf<'s>, &'s Sealed)>, under: &mut SealedUnder) {
+    for (_, sealed) in secrets {
+        *under.entry(sealed.key).or_default() += 1;
     }
+}
+
+/// Reads a backup to its end, and counts its secrets by their keys.
+///
+/// # Errors
+/// A file is damaged, or holds what this build does not know.
+pub fn sealed_in_backup(backup: &Backup) -> Result<SealedUnder, StoreError> {
+    let mut under = SealedUnder::new();
+    for file in &backup.manifest().files {
+        each_row(backup, file, &mut |row| {
+            if let Row::Tenancy(tenancy) = row {
+                count(tenancy.sealed(), &mut under);
+            } else if let Row::WebhookSource(source) = row {
+                count(source.sealed(), &mut under);
+            }
+        })?;
+    }
+    Ok(under)
 }
 
 /// Fails if a needed key is not among these.
@@ -58,13 +75,13 @@ impl Cluster {
         let mut under = SealedUnder::new();
         for tenant in self.tenants().await? {
             let (tenancy, sources) = self.sealed_of(tenant).await?;
-            tenancy.iter().for_each(|row| count_sealed(row, &mut under));
-            sources.into_iter().for_each(|source| count_sealed(&Row::WebhookSource(source), &mut under));
+            tenancy.iter().for_each(|tenancy| count(tenancy.sealed(), &mut under));
+            sources.iter().for_each(|source| count(source.sealed(), &mut under));
             // A replica that has failed opens nothing.
             for shard in self.shards().iter().filter(|shard| shard.group().failed().is_none()) {
-                let row = shard.read().await?.row(&Key::tenancy(tenant));
-                let row = row.map_err(|error| self.0.unreadable(&error))?;
-                row.iter().for_each(|row| count_sealed(row, &mut under));
+                let copy = copy_in(&shard.read().await?, tenant);
+                let copy = copy.map_err(|error| self.0.unreadable(&error))?;
+                copy.iter().for_each(|tenancy| count(tenancy.sealed(), &mut under));
             }
         }
         Ok(under)
@@ -79,11 +96,11 @@ impl Cluster {
         let catalogue = self.catalogue().read_stale();
         for tenant in tenants_in(&catalogue)? {
             let (tenancy, sources) = sealed_in(&catalogue, tenant)?;
-            tenancy.iter().for_each(|row| count_sealed(row, &mut under));
-            sources.into_iter().for_each(|source| count_sealed(&Row::WebhookSource(source), &mut under));
+            tenancy.iter().for_each(|tenancy| count(tenancy.sealed(), &mut under));
+            sources.iter().for_each(|source| count(source.sealed(), &mut under));
             for shard in self.shards().iter().filter(|shard| shard.group().failed().is_none()) {
-                let row = shard.read_stale().row(&Key::tenancy(tenant))?;
-                row.iter().for_each(|row| count_sealed(row, &mut under));
+                let copy = copy_in(&shard.read_stale(), tenant)?;
+                copy.iter().for_each(|tenancy| count(tenancy.sealed(), &mut under));
             }
         }
         Ok(under)
@@ -97,14 +114,14 @@ impl Cluster {
         tenants_in(&self.catalogue().read().await?).map_err(|error| self.0.unreadable(&error))
     }
 
-    /// The rows of the catalogue that hold a tenant's secrets: its record, and its sources of webhooks.
+    /// What holds a tenant's secrets in the catalogue: its record, and its sources of webhooks.
     ///
     /// # Errors
     /// As [`Failure`] says.
     pub async fn sealed_of(
         &self,
         tenant: TenantId,
-    ) -> Result<(Option<Arc<Row>>, Vec<WebhookSource>), Failure> {
+    ) -> Result<(Option<SharedRow<Tenancy>>, Vec<WebhookSource>), Failure> {
         sealed_in(&self.catalogue().read().await?, tenant).map_err(|error| self.0.unreadable(&error))
     }
 }
@@ -121,11 +138,16 @@ fn tenants_in(view: &StateView) -> Result<Vec<TenantId>, ViewError> {
     Ok(tenants)
 }
 
+/// A shard's copy of a tenant's record.
+fn copy_in(view: &StateView, tenant: TenantId) -> Result<Option<SharedRow<Tenancy>>, ViewError> {
+    Working::new(view).tenancy_at(&Key::tenancy(tenant))
+}
+
 fn sealed_in(
     view: &StateView,
     tenant: TenantId,
-) -> Result<(Option<Arc<Row>>, Vec<WebhookSource>), ViewError> {
-    let tenancy = view.row(&Key::tenancy_record(tenant))?;
+) -> Result<(Option<SharedRow<Tenancy>>, Vec<WebhookSource>), ViewError> {
+    let tenancy = Working::new(view).tenancy_at(&Key::tenancy_record(tenant))?;
     let mut sources = Vec::new();
     let prefix = Key::prefix_of_catalogue(tenant, Kind::WebhookSource);
     view.scan(&prefix, None, &mut |_, row| {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::Cluster;
 use switchward_state::catalogue::Role;
-use switchward_state::session::{Cancel, Remove, Removing, Session, SessionCommand};
-use switchward_state::{Actor, Body, Command, Key, Row, Scope, View as _};
+use switchward_state::session::{Cancel, Remove, Removing, SessionCommand};
+use switchward_state::{Actor, Body, Command, Scope};
 
 /// Entries of all lists.
 const ENTRIES_MAX: usize = 1_000_000;
@@ -132,7 +132,7 @@ pub(crate) async fn repeat(
             unknown.insert(&erasure.tenant);
             continue;
         };
-        let Some(session) = session(cluster, tenant, erasure.session).await? else { continue };
+        let Some(session) = cluster.session(tenant, erasure.session).await? else { continue };
         // An earlier session of the same key was gone before this one started; a later one is another session.
         if session.created > erasure.created {
             continue;
@@ -165,14 +165,8 @@ pub(crate) async fn repeat(
 }
 
 async fn under_way(cluster: &Cluster, tenant: TenantId, id: SessionId) -> anyhow::Result<bool> {
-    let session = session(cluster, tenant, id).await?;
-    Ok(session.and_then(|session| session.removal).is_some_and(|removal| removal.under_way()))
-}
-
-async fn session(cluster: &Cluster, tenant: TenantId, id: SessionId) -> anyhow::Result<Option<Session>> {
-    let view = cluster.shard_of(id.bucket()).read().await?;
-    let row = view.row(&Key::session(tenant, id)).map_err(|error| anyhow::anyhow!("{error}"))?;
-    Ok(if let Some(Row::Session(session)) = row.as_deref() { Some(session.clone()) } else { None })
+    let session = cluster.session(tenant, id).await?;
+    Ok(session.is_some_and(|session| session.removal.as_ref().is_some_and(|removal| removal.under_way())))
 }
 
 #[cfg(test)]

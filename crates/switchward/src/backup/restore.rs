@@ -1,15 +1,13 @@
 //! Puts a backup into a new data folder, holds its effects and repeats erasures.
 
 use anyhow::Context as _;
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use switchward_machine::{TenantId, Time};
-use switchward_shard::{Cluster, SealedUnder, check_keys, count_sealed};
+use switchward_machine::Time;
+use switchward_shard::{Cluster, check_keys, restore_backup, sealed_in_backup};
 use switchward_state::delivery::{DeliveryCommand, HoldEffects};
 use switchward_state::seal::RingKeyId;
-use switchward_state::{Body, Command, Key, Kind, Row, Scope, View as _};
-use switchward_store::{Backup, BackupFile, DataDir, StoreError};
+use switchward_state::{Body, Command, Scope};
+use switchward_store::{Backup, DataDir, StoreError};
 
 use super::erasures;
 use super::erasures::Erasure;
@@ -49,46 +47,14 @@ pub(crate) fn prepare(
 ) -> Result<Restoring, Exit> {
     let erasures = erasures::read(lists).context("--erasures")?;
     let backup = Backup::open(backup).map_err(|error| refused(error, data))?;
-    let under = sealed_under(&backup).with_context(|| "the backup cannot be restored".to_owned())?;
+    let under = sealed_in_backup(&backup).with_context(|| "the backup cannot be restored".to_owned())?;
     if let Err(missing) = check_keys(&under, keys) {
         let message = format!("the backup cannot be restored: {missing}");
         return Err(Exit::conflict(message).next(key_ring::lacking(location)));
     }
     let data = DataDir::begin_restore(data).map_err(|error| refused(error, data))?;
-    // The servers of a cluster are not in the backup: it is restored into a server alone, or into a new cluster.
-    let keeps = |key: &[u8]| {
-        Key::from_bytes(key).is_none_or(|key| !key.is(Kind::Server) && !key.is(Kind::ClusterMap))
-    };
-    backup.restore(&data, &keeps).context("failed to restore the backup")?;
+    restore_backup(&backup, &data).context("failed to restore the backup")?;
     Ok(Restoring { data, taken: Time(backup.manifest().taken_ms), erasures })
-}
-
-/// Reads a file of a backup and each row in it.
-///
-/// # Errors
-/// It is damaged, or holds what this build does not know.
-pub(crate) fn check(backup: &Backup, file: &BackupFile) -> Result<(), StoreError> {
-    look(backup, file, &mut |_| {})
-}
-
-/// Reads a backup to its end, and counts its secrets by their keys.
-///
-/// # Errors
-/// As [`check`].
-pub(crate) fn sealed_under(backup: &Backup) -> Result<SealedUnder, StoreError> {
-    let mut under = SealedUnder::new();
-    for file in &backup.manifest().files {
-        look(backup, file, &mut |row| count_sealed(row, &mut under))?;
-    }
-    Ok(under)
-}
-
-fn look(backup: &Backup, file: &BackupFile, each: &mut dyn FnMut(&Row)) -> Result<(), StoreError> {
-    backup.check(file, |key, row| {
-        Key::from_bytes(key).ok_or_else(|| "a key is too short".to_owned())?;
-        each(&Row::decode(row).map_err(|error| error.to_string())?);
-        Ok(())
-    })
 }
 
 fn refused(error: StoreError, data: &Path) -> Exit {
@@ -110,7 +76,7 @@ impl Restoring {
     /// # Errors
     /// A shard does not answer, or the disk refuses.
     pub(crate) async fn finish(self, cluster: &Cluster) -> anyhow::Result<Restored> {
-        let tenants = tenants(cluster).await?;
+        let tenants = cluster.tenants_by_name().await?;
         for tenant in tenants.values() {
             let body = Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held: true }));
             cluster.execute(Command::of_server(*tenant, Scope::Catalogue, body)).await?;
@@ -125,20 +91,4 @@ impl Restoring {
         self.data.end_restore()?;
         Ok(Restored { taken: self.taken, held: tenants.len(), removed })
     }
-}
-
-/// The tenants that are not being deleted.
-async fn tenants(cluster: &Cluster) -> anyhow::Result<BTreeMap<String, TenantId>> {
-    let mut tenants = BTreeMap::new();
-    let prefix = Key::prefix_of_catalogue(TenantId(0), Kind::Tenant);
-    let read = cluster.catalogue().read().await?.scan(&prefix, None, &mut |_, row| {
-        if let Row::Tenant(tenant) = &**row
-            && tenant.deleted.is_none()
-        {
-            tenants.insert(tenant.name.clone(), tenant.id);
-        }
-        ControlFlow::Continue(())
-    });
-    read.map_err(|error| anyhow::anyhow!("{error}"))?;
-    Ok(tenants)
 }

@@ -5,11 +5,12 @@ use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use switchward_machine::Time;
+use switchward_shard::check_backup;
 use switchward_store::{Backup, BackupFolder, BackupManifest, BackupSink as _, DataDir, StoreError};
 
 use super::offline::{ServerFolder, Stopped};
 use crate::args::{BackupArgs, BackupCommand, Output};
-use crate::backup::{begin, known, restore};
+use crate::backup::{begin, known};
 use crate::control::{Frame, Frames, Request};
 use crate::exit::{Exit, FINDINGS};
 use crate::output::{GOOD, PROBLEM, Printer, card, clean, print, shell};
@@ -164,7 +165,7 @@ fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
     let manifest = backup.manifest();
     let files = manifest.files.iter();
     let damaged: Vec<String> =
-        files.filter_map(|file| restore::check(&backup, file).err()).map(|error| chain(&error)).collect();
+        files.filter_map(|file| check_backup(&backup, file).err()).map(|error| chain(&error)).collect();
     if output.json() {
         let report =
             json!({ "folder": folder, "ok": damaged.is_empty(), "damaged": damaged, "manifest": manifest });

@@ -3,14 +3,14 @@
 use anyhow::Context as _;
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use switchward_shard::SealedUnder;
+use switchward_shard::{SealedUnder, sealed_in_backup};
 use switchward_state::seal::{RingKey, RingKeyId};
 use switchward_store::{Backup, DataDir};
 
 use super::backup::unanswered;
 use super::offline::{ServerFolder, Stopped};
 use crate::args::{DropKey, Output, SecretsArgs, SecretsCommand, SecretsStatus};
-use crate::backup::{known, restore};
+use crate::backup::known;
 use crate::control::{Frame, Request, Secrets};
 use crate::exit::Exit;
 use crate::output::{Printer, Table, clean, count, print};
@@ -95,7 +95,7 @@ impl Status {
         let (mut here, gone) = known::backups(data).into_iter().partition::<Vec<_>, _>(|path| path.exists());
         here.extend(of.backups.iter().cloned());
         let look = |folder: PathBuf| {
-            let under = Backup::open(&folder).and_then(|backup| restore::sealed_under(&backup));
+            let under = Backup::open(&folder).and_then(|backup| sealed_in_backup(&backup));
             under
                 .map(|under| (folder.clone(), under))
                 .with_context(|| format!("failed to read {}", folder.display()))

@@ -6,7 +6,7 @@ use switchward_shard::{Cluster, check_keys};
 use switchward_state::catalogue::{CatalogueCommand, Reseal};
 use switchward_state::limits::RESEALED_MAX;
 use switchward_state::seal::{KeyRing, RingKey, RingKeyId, Sealed, SecretOf};
-use switchward_state::{Body, Command, Row, Scope};
+use switchward_state::{Body, Command, Scope};
 use tokio::signal::unix::Signal;
 
 use super::KeyRingLocation;
@@ -40,15 +40,14 @@ async fn step(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<Reseal> {
     let mut step = Reseal { secrets: Vec::new(), sources: Vec::new() };
     let (tenancy, sources) = cluster.sealed_of(tenant).await?;
     let ring = cluster.ring();
-    match tenancy.as_deref() {
+    if let Some(tenancy) = &tenancy {
         // Its last rows go, and it takes no command any more.
-        Some(Row::Tenancy(tenancy)) if tenancy.deletion.is_some() => return Ok(step),
-        Some(Row::Tenancy(tenancy)) => {
-            for (secret, sealed) in tenancy.sealed() {
-                renew(&ring, tenant, secret, sealed, &mut step)?;
-            }
+        if tenancy.deletion.is_some() {
+            return Ok(step);
         }
-        Some(_) | None => {}
+        for (secret, sealed) in tenancy.sealed() {
+            renew(&ring, tenant, secret, sealed, &mut step)?;
+        }
     }
     for source in &sources {
         let before = step.secrets.len();

@@ -1,6 +1,6 @@
 //! Tables for people: without borders, at most as wide as the terminal.
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table as Grid, presets::NOTHING};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table as Grid, presets::NOTHING};
 use terminal_size::{Width, terminal_size_of};
 
 use super::{STRONG, clean, put};
@@ -58,7 +58,7 @@ impl Table {
     /// The first columns as a grid.
     fn grid(&self, columns: usize) -> Grid {
         let row = |cells: &Vec<String>| {
-            let mut row = Row::from(cells.iter().take(columns));
+            let mut row = comfy_table::Row::from(cells.iter().take(columns));
             row.max_height(1);
             row
         };

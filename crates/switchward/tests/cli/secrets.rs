@@ -135,8 +135,8 @@ fn opened(data: &str, ring: &str) -> (Vec<MailKey>, Vec<String>) {
         };
         let cluster = Cluster::open(options).await.expect("the ring opens it");
         let tenant = TenantId(1);
-        let (row, sources) = cluster.sealed_of(tenant).await.expect("rows");
-        let Some(Row::Tenancy(tenancy)) = row.as_deref() else { panic!("{row:?}") };
+        let (tenancy, sources) = cluster.sealed_of(tenant).await.expect("rows");
+        let tenancy = tenancy.expect("a record");
         let now = cluster.now();
         let mut texts: Vec<String> = Vec::new();
         for endpoint in &tenancy.endpoints {
