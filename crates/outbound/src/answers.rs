@@ -7,18 +7,16 @@ use switchward_delivery::worker::{
     AnswerError, Answers, Delivered, DeliveryJob, JobChannel, JobHead, Origin, Outcome,
 };
 use switchward_delivery::{Failed, Reason as Why};
-use switchward_engine::work_view;
 use switchward_machine::{Digest, Micros, OpenId};
-use switchward_shard::{Cluster, Failure, StateView};
+use switchward_shard::{Cluster, Failure};
 use switchward_state::delivery::{AckEffect, Attempt, DeferEffect, DeliveryCommand, FailEffect};
 use switchward_state::work::{CompleteWork, FailWork, WorkCommand};
-use switchward_state::{
-    Body, Command, Key, OutboxScope, Reason, RequestId, Row, Scope, View as _, ViewError,
-};
+use switchward_state::{Body, Command, OutboxScope, Reason, RequestId, Scope, ViewError};
 use switchward_webhook::retry::wait;
 
 use crate::failure_code::FailureCode;
 use crate::health;
+use crate::query::ShardView;
 
 /// How often a shard that cannot answer just now is asked again: for more than a minute, which is far longer than an election
 /// takes. An outcome that nobody takes until then is lost, and its job is done again.
@@ -65,15 +63,16 @@ impl Answers for ToShards {
 }
 
 impl ToShards {
-    /// The rows that a job is about, as its shard's leader has them now.
+    /// What a job is about, as its shard's leader has them now.
     ///
     /// # Errors
     /// The leader cannot be asked.
-    pub(super) async fn read(&self, job: &JobHead) -> Result<StateView, Failure> {
-        match OutboxScope::from(job.session) {
-            OutboxScope::Tenant => self.cluster.catalogue().read().await,
-            OutboxScope::Session(session) => self.cluster.shard_of(session.bucket()).read().await,
-        }
+    pub(super) async fn read(&self, job: &JobHead) -> Result<ShardView, Failure> {
+        let shard = match OutboxScope::from(job.session) {
+            OutboxScope::Tenant => self.cluster.catalogue(),
+            OutboxScope::Session(session) => self.cluster.shard_of(session.bucket()),
+        };
+        ShardView::linearizable(shard).await
     }
 
     /// Offers an outcome to the shard once. May be called again for the same outcome.
@@ -158,15 +157,15 @@ fn may_be_taken_later(failure: &Failure) -> bool {
 }
 
 /// Returns true if the session still has what a job is for, and waits for this attempt at it.
-pub(super) fn still_wanted(view: &StateView, job: &JobHead) -> Result<bool, ViewError> {
+pub(super) fn still_wanted(view: &ShardView, job: &JobHead) -> Result<bool, ViewError> {
     match job.origin {
         Origin::Work { item, fence } => {
-            let work = view.consistent(|rows| work_view(rows, job.tenant, job.session, item))?;
+            let work = view.work(job.tenant, job.session, item)?;
             Ok(work.is_some_and(|work| work.owed.lease.is_some() && work.owed.fence == fence))
         }
         Origin::Effect { number, round, attempt } => {
-            let row = view.row(&Key::outbox(job.tenant, job.session, number))?;
-            let Some(Row::Outbox(effect)) = row.as_deref() else { return Ok(false) };
+            let effect = view.effect_numbered(job.tenant, job.session, number)?;
+            let Some(effect) = effect else { return Ok(false) };
             Ok(effect.dead().is_none() && effect.attempt() == Attempt { round, number: attempt })
         }
     }

@@ -21,14 +21,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_bus::{Bus, BusError, Count, Counter, Counting};
 use switchward_machine::{Digest, SessionId, TenantId, Time};
-use switchward_shard::{Cluster, Failure, Shard, StateView};
+use switchward_shard::{Cluster, Failure, Shard};
 use switchward_state::delivery::{
     DeferEffect, DeliveryCommand, Effect, MailCount, MailFull, mail_counts, mail_full, mail_limits,
 };
-use switchward_state::{Body, Key, Row, View as _, ViewError};
+use switchward_state::{Body, ViewError};
 
 use super::effects::{submit, unreadable};
 use super::failure_code::FailureCode;
+use crate::query::ShardView;
 
 /// When a mail that could not be counted is tried again.
 const UNCOUNTED_RETRY: Duration = Duration::from_secs(1);
@@ -40,7 +41,7 @@ pub(super) struct Caps(Arc<Inner>);
 struct Inner {
     cluster: Cluster,
     bus: Arc<dyn Bus>,
-    out: Mutex<BTreeMap<Key, u32>>,
+    out: Mutex<BTreeMap<MailCount, u32>>,
 }
 
 /// Counts a mail as out until it is dropped: once a row counts the mail as delivered, or it was not delivered.
@@ -83,7 +84,7 @@ impl Caps {
     pub(super) async fn admit(
         &self,
         shard: &Shard,
-        view: &StateView,
+        view: &ShardView,
         attempted: &Attempted<'_>,
     ) -> Result<Admitted, Failure> {
         // As the shard counts mails that have gone out: by the time of its decisions.
@@ -125,50 +126,48 @@ impl Caps {
     fn count(
         &self,
         shard: &Shard,
-        view: &StateView,
+        view: &ShardView,
         attempted: &Attempted<'_>,
         now: Time,
     ) -> Result<Result<Counted, MailFull>, ViewError> {
         let Attempted { tenant, session, effect, name } = attempted;
-        let counts = mail_counts(view, *tenant, *session, effect, now)?;
-        let limits = mail_limits(view, *tenant, *session, effect, &counts)?;
+        let counts = mail_counts(view.rows(), *tenant, *session, effect, now)?;
+        let limits = mail_limits(view.rows(), *tenant, *session, effect, &counts)?;
         // A mail that is delivered meanwhile is counted by a row before it stops counting as in flight: read in this order,
         // none is missed.
         let mut out = self.0.out.lock();
         let mut elsewhere = BTreeMap::new();
-        for MailCount { key, .. } in &counts {
-            elsewhere.insert(key, self.elsewhere(shard, key)?);
+        for count in &counts {
+            elsewhere.insert(count, self.elsewhere(shard, count)?);
         }
-        let under_way = |key: &Key| {
-            let here = out.get(key).copied().unwrap_or_default();
-            here.saturating_add(elsewhere.get(key).copied().unwrap_or_default())
+        let under_way = |count: &MailCount| {
+            let here = out.get(count).copied().unwrap_or_default();
+            here.saturating_add(elsewhere.get(count).copied().unwrap_or_default())
         };
-        if let Some(full) = mail_full(view, *tenant, *session, effect, &counts, now, under_way)? {
+        if let Some(full) = mail_full(view.rows(), *tenant, *session, effect, &counts, now, under_way)? {
             return Ok(Err(full));
         }
-        for MailCount { key, .. } in &counts {
-            *out.entry(key.clone()).or_default() += 1;
+        for count in &counts {
+            *out.entry(count.clone()).or_default() += 1;
         }
-        let counters = counts.iter().zip(limits).map(|(count, most)| counter(*tenant, &count.key, most));
+        let counters = counts.iter().zip(limits).map(|(count, most)| counter(*tenant, count, most));
         let shared = Count { id: name.clone(), counters: counters.collect() };
         Ok(Ok(Counted { caps: self.clone(), counts, shared }))
     }
 
-    /// Returns how many mails of the other shards have gone out that a row counts.
-    fn elsewhere(&self, shard: &Shard, key: &Key) -> Result<u32, ViewError> {
+    /// Returns how many mails of the other shards have gone out that are a part of this count.
+    fn elsewhere(&self, shard: &Shard, count: &MailCount) -> Result<u32, ViewError> {
         let mut sum = 0_u32;
         for other in self.0.cluster.shards().iter().filter(|other| other.number() != shard.number()) {
-            if let Some(Row::Mailed(count)) = other.read_stale().row(key)?.as_deref() {
-                sum = sum.saturating_add(*count);
-            }
+            sum = sum.saturating_add(ShardView::stale(other).mailed(count)?);
         }
         Ok(sum)
     }
 }
 
-/// The counter on the bus of what a row counts.
-fn counter(tenant: TenantId, key: &Key, most: u32) -> Counter {
-    Counter { name: format!("mail:{}:{}", tenant.0, Digest::of(key.as_bytes())), most }
+/// The counter of a count on the bus.
+fn counter(tenant: TenantId, count: &MailCount, most: u32) -> Counter {
+    Counter { name: format!("mail:{}:{}", tenant.0, Digest::of(count.key.as_bytes())), most }
 }
 
 /// When an attempt is worth counting again.
@@ -191,11 +190,11 @@ fn later(error: BusError) -> Result<Admitted, Failure> {
 impl Drop for Counted {
     fn drop(&mut self) {
         let mut out = self.caps.0.out.lock();
-        for MailCount { key, .. } in &self.counts {
-            if let Some(count) = out.get_mut(key) {
-                *count -= 1;
-                if *count == 0 {
-                    out.remove(key);
+        for count in &self.counts {
+            if let Some(mails) = out.get_mut(count) {
+                *mails -= 1;
+                if *mails == 0 {
+                    out.remove(count);
                 }
             }
         }

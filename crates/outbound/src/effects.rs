@@ -14,11 +14,10 @@ use switchward_bus::{Bus, BusError, Envelope, Stream, limits::ID_KNOWN_MS};
 use switchward_delivery::channels::Webhook;
 use switchward_delivery::limits::JOBS_MAX;
 use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
-use switchward_engine::holds_effects;
 use switchward_machine::{Channel, SessionId, TenantId, Time};
-use switchward_shard::{Clock as _, Cluster, Failure, Shard, StateView, SystemClock};
+use switchward_shard::{Clock as _, Cluster, Failure, Shard, SystemClock};
 use switchward_state::delivery::{AckEffect, Attempt, DeliveryCommand, Effect, EffectBody, FailEffect};
-use switchward_state::{Body, Command, Due, IndexKey, Key, OutboxScope, Row, View as _, ViewError};
+use switchward_state::{Body, Command, OutboxScope, ViewError};
 use tokio::{sync::watch, time::Instant};
 
 use super::capacity::{Capacities, Capacity};
@@ -26,6 +25,7 @@ use super::caps::{Admitted, Attempted, Caps};
 use super::leading;
 use super::rules::Known;
 use crate::failure_code::FailureCode;
+use crate::query::{EffectKey, Queue, QueuedEffect, ShardView};
 use crate::render::mail;
 use crate::render::webhook::{self, Hook};
 use out::{Out, Sent, forget};
@@ -107,7 +107,7 @@ pub(super) async fn work(shard: Shard, most: usize, context: Context, mut stop: 
 }
 
 async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> Result<Round, Failure> {
-    let view = shard.read().await?;
+    let view = ShardView::linearizable(shard).await?;
     let now = view.due_by(shard.now()).map_err(|error| unreadable(&error))?;
     context.caps.give_back(forget(&view, out)?).await;
     out.destinations.age(Instant::now());
@@ -116,22 +116,22 @@ async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> 
     let (mut ready, mut later) = (Vec::new(), None);
     let mut capacities = out.capacities(most);
     'round: while !capacities.values().all(Capacity::is_full) {
-        let entry = out.destinations.next(&view, after.as_deref(), now);
-        let Some(entry) = entry.map_err(|error| unreadable(&error))? else {
+        let queue = out.destinations.next(&view, after.as_deref(), now);
+        let Some(queue) = queue.map_err(|error| unreadable(&error))? else {
             if wrapped || began.is_none() {
                 break;
             }
             (after, wrapped) = (None, true);
             continue;
         };
-        let behind = IndexKey::behind_destination(&entry);
+        let behind = queue.end();
         if wrapped && began.as_ref().is_some_and(|began| behind > *began) {
             break;
         }
-        let due = if is_held(&view, &entry)? {
+        let due = if view.holds(&queue).map_err(|error| unreadable(&error))? {
             Vec::new()
         } else {
-            due_of(&view, now, &entry, context.mail, out, &mut capacities)?
+            due_of(&view, now, &queue, context.mail, out, &mut capacities)?
         };
         for due in due {
             if unsent(shard, &view, context, &due, out).await? {
@@ -157,60 +157,43 @@ async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> 
     Ok(publish(shard, context, ready, out).await?.or(later).map_or(Round::Done, Round::Full))
 }
 
-/// Returns true if nothing of the tenant of an entry may go out now.
-fn is_held(view: &StateView, entry: &Key) -> Result<bool, Failure> {
-    let tenant = IndexKey::tenant_of_queued(entry);
-    let held = tenant.map_or(Ok(false), |tenant| holds_effects(view, tenant));
-    held.map_err(|error| unreadable(&error))
-}
-
 pub(super) fn unreadable(error: &switchward_state::ViewError) -> Failure {
     tracing::error!(%error, "failed to read the outbox");
     Failure::Stopped
 }
 
-/// The due effects of this entry's destination that are not in flight, as many as there is capacity for.
+/// The due effects of this queue that are not in flight, as many as there is capacity for.
 fn due_of(
-    view: &StateView,
+    view: &ShardView,
     now: Time,
-    entry: &Key,
+    queue: &Queue,
     mail: bool,
     out: &Out,
     capacities: &mut Capacities,
-) -> Result<Vec<Due>, Failure> {
-    let (mut found, mut looked, mut broken) = (Vec::new(), 0, None);
-    let scanned = view.scan(&IndexKey::destination(entry), out.destinations.begin(entry), &mut |entry, _| {
+) -> Result<Vec<QueuedEffect>, Failure> {
+    let (mut found, mut looked) = (Vec::new(), 0);
+    let scanned = view.each_effect(queue, out.destinations.begin(queue), &mut |due| {
         looked += 1;
-        let Some(due) = IndexKey::queued_of(entry) else { return ControlFlow::Break(()) };
         if due.at > now || looked > LOOK_MAX {
-            return ControlFlow::Break(());
+            return Ok(ControlFlow::Break(()));
         }
         if out.sent.contains_key(&due.key) {
-            return ControlFlow::Continue(());
+            return Ok(ControlFlow::Continue(()));
         }
-        match view.row(&due.key) {
-            Ok(row) => {
-                let Some(Row::Outbox(effect)) = row.as_deref() else { return ControlFlow::Continue(()) };
-                let mail = mail || due.at.after_ms(UNSENT_MAIL_MS) <= now;
-                let capacity = stream_of(&effect.body, mail).and_then(|stream| capacities.get_mut(&stream));
-                let Some(capacity) = capacity else { return ControlFlow::Continue(()) };
-                let destination @ (tenant, name) = &(due.key.tenant_of(), effect.body.destination());
-                let most = out.backoff.limit(destination, Instant::now());
-                if capacity.out(*tenant, name) >= most || !capacity.has_for(*tenant, name) {
-                    return ControlFlow::Break(());
-                }
-                capacity.take(*tenant, name);
-                found.push(due);
-                ControlFlow::Continue(())
-            }
-            Err(error) => {
-                broken = Some(error);
-                ControlFlow::Break(())
-            }
+        let Some(effect) = view.effect(&due.key)? else { return Ok(ControlFlow::Continue(())) };
+        let mail = mail || due.at.after_ms(UNSENT_MAIL_MS) <= now;
+        let capacity = stream_of(&effect.body, mail).and_then(|stream| capacities.get_mut(&stream));
+        let Some(capacity) = capacity else { return Ok(ControlFlow::Continue(())) };
+        let destination @ (tenant, name) = &(due.key.tenant(), effect.body.destination());
+        let most = out.backoff.limit(destination, Instant::now());
+        if capacity.out(*tenant, name) >= most || !capacity.has_for(*tenant, name) {
+            return Ok(ControlFlow::Break(()));
         }
+        capacity.take(*tenant, name);
+        found.push(due);
+        Ok(ControlFlow::Continue(()))
     });
-    scanned.map_err(|error| unreadable(&error))?;
-    broken.map_or(Ok(found), |error| Err(unreadable(&error)))
+    scanned.map(|()| found).map_err(|error| unreadable(&error))
 }
 
 /// The stream by which an effect goes out from here, or would go if it is to be given up.
@@ -230,18 +213,16 @@ fn stream_of(body: &EffectBody, mail: bool) -> Option<Stream> {
 /// once mail is configured.
 async fn unsent(
     shard: &Shard,
-    view: &StateView,
+    view: &ShardView,
     context: &Context,
-    due: &Due,
+    due: &QueuedEffect,
     out: &mut Out,
 ) -> Result<bool, Failure> {
     if context.mail {
         return Ok(false);
     }
-    let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
-    let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
-        return Ok(false);
-    };
+    let effect = view.effect(&due.key).map_err(|error| unreadable(&error))?;
+    let (Some(effect), Some(session)) = (effect, due.key.session()) else { return Ok(false) };
     let EffectBody::Message { channel: Channel::Email, .. } = &effect.body else { return Ok(false) };
     if !std::mem::replace(&mut out.mail_reported, true) {
         let code = FailureCode::MailNotConfigured.word();
@@ -253,9 +234,9 @@ async fn unsent(
     give_up(shard, &named, FailureCode::MailNotConfigured, message).await.map(|()| true)
 }
 
-/// An effect: its row, its session, its number there, and how often it was sent again.
+/// An effect: its key, its session, its number there, and how often it was sent again.
 struct Named {
-    key: Key,
+    key: EffectKey,
     session: SessionId,
     number: u64,
     round: u32,
@@ -281,16 +262,14 @@ enum Packing {
 /// Prepares one effect for the bus and counts it as in flight.
 async fn pack(
     shard: &Shard,
-    view: &StateView,
+    view: &ShardView,
     context: &Context,
-    due: &Due,
+    due: &QueuedEffect,
     out: &mut Out,
 ) -> Result<Packing, Failure> {
-    let row = view.row(&due.key).map_err(|error| unreadable(&error))?;
-    let (Some(Row::Outbox(effect)), Some(session)) = (row.as_deref(), due.key.session_of()) else {
-        return Ok(Packing::Nothing);
-    };
-    let tenant = due.key.tenant_of();
+    let effect = view.effect(&due.key).map_err(|error| unreadable(&error))?;
+    let (Some(effect), Some(session)) = (&effect, due.key.session()) else { return Ok(Packing::Nothing) };
+    let tenant = due.key.tenant();
     let destination = (tenant, effect.body.destination());
     let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
     let prepared =
@@ -364,7 +343,7 @@ enum Prepared {
 }
 
 fn prepare(
-    view: &StateView,
+    view: &ShardView,
     now: Time,
     context: &Context,
     tenant: TenantId,
@@ -399,7 +378,7 @@ fn prepare(
 async fn give_up(shard: &Shard, due: &Named, code: FailureCode, message: String) -> Result<(), Failure> {
     let (number, round, code) = (due.number, Some(due.round), code.word().to_owned());
     let fail = FailEffect { number, code, message, round };
-    submit(shard, due.key.tenant_of(), due.session, Body::Delivery(DeliveryCommand::FailEffect(fail))).await
+    submit(shard, due.key.tenant(), due.session, Body::Delivery(DeliveryCommand::FailEffect(fail))).await
 }
 
 /// The job of the current attempt to deliver an effect.

@@ -7,8 +7,10 @@ use switchward_machine::TenantId;
 use switchward_shard::Cluster;
 use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, Endpoint};
 use switchward_state::limits::{DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX};
-use switchward_state::{Body, Command, Key, Row, Scope, View as _};
+use switchward_state::{Body, Command, Scope};
 use switchward_webhook::retry::{AttemptOutcome, EndpointHealth};
+
+use crate::query::ShardView;
 
 /// Records an endpoint's health after an attempt, and disables one that is gone or has failed for long.
 pub(super) async fn watch(cluster: &Cluster, tenant: TenantId, id: &str, outcome: &Outcome) {
@@ -41,8 +43,8 @@ pub(super) async fn watch(cluster: &Cluster, tenant: TenantId, id: &str, outcome
 
 /// The endpoint as the catalogue's record has it here.
 fn endpoint(cluster: &Cluster, tenant: TenantId, id: &str) -> Option<Endpoint> {
-    let row = cluster.catalogue().read_stale().row(&Key::tenancy_record(tenant)).ok()??;
-    if let Row::Tenancy(tenancy) = &*row { tenancy.endpoint(id).cloned() } else { None }
+    let tenancy = ShardView::stale(cluster.catalogue()).tenancy_record(tenant).ok()??;
+    tenancy.endpoint(id).cloned()
 }
 
 /// What cannot be written now is written after a later attempt.

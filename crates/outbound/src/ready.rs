@@ -4,20 +4,18 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use switchward_bus::Stream;
-use switchward_engine::holds_effects;
 use switchward_machine::WorkKind;
-use switchward_shard::StateView;
-use switchward_state::{IndexKey, Key, OpenItem, Row, View as _, ViewError};
+use switchward_state::ViewError;
 
 use super::capacity::{Capacities, Capacity, part};
-use super::destinations::behind;
-use super::relay::{Name, Out, stream_of};
+use super::relay::{Out, stream_of};
+use crate::query::{Queue, ShardView, WorkName};
 
 /// Destinations that one round visits; the next round begins behind them.
 const DESTINATIONS_MAX: usize = 4_096;
 /// The free capacity must exceed this many times what a tenant's destination has in flight: alone it gets one eighth of all.
 const DESTINATION_PART: usize = 7;
-/// The index entry behind which the next round begins.
+/// The end of the queue behind which the next round begins; `None` before the first.
 pub(super) type Turn = Option<Vec<u8>>;
 
 /// The capacities of the streams that work of these kinds goes out by, less what is in flight.
@@ -39,77 +37,54 @@ fn capacities(kinds: &[WorkKind], out: &Out) -> Capacities {
 /// # Errors
 /// A row cannot be read.
 pub(super) fn ready(
-    view: &StateView,
+    view: &ShardView,
     kinds: &[WorkKind],
     out: &mut Out,
-) -> Result<BTreeMap<Stream, Vec<(Name, String)>>, ViewError> {
+) -> Result<BTreeMap<Stream, Vec<(WorkName, String)>>, ViewError> {
     let (mut capacities, mut found) = (capacities(kinds, out), BTreeMap::new());
-    let all = IndexKey::delivery_jobs();
-    let (mut after, mut before) = (out.turn.clone().unwrap_or_else(|| all.clone()), behind(&all));
+    let (mut after, mut before) = (out.turn.clone(), None);
     let mut wrapped = out.turn.is_none();
     for _ in 0..DESTINATIONS_MAX {
         if capacities.values().all(Capacity::is_full) {
             break;
         }
-        if let Some(entry) = view.first_between(&after, &before)? {
-            take(view, &entry, kinds, &mut capacities, &mut found)?;
-            after = IndexKey::behind_destination(&entry);
+        if let Some(queue) = view.work_queue(after.as_deref(), before.as_deref())? {
+            take(view, &queue, kinds, &mut capacities, &mut found)?;
+            after = Some(queue.end());
         } else if std::mem::replace(&mut wrapped, true) {
             break;
         } else {
-            (after, before) = (all.clone(), out.turn.clone().unwrap_or_default());
+            (after, before) = (None, out.turn.clone());
         }
     }
-    out.turn = Some(after);
+    out.turn = after;
     Ok(found)
 }
 
-/// Takes as much of this entry's destination as there is capacity for.
+/// Takes as much of a queue as there is capacity for.
 fn take(
-    view: &StateView,
-    entry: &Key,
+    view: &ShardView,
+    queue: &Queue,
     kinds: &[WorkKind],
     capacities: &mut Capacities,
-    found: &mut BTreeMap<Stream, Vec<(Name, String)>>,
+    found: &mut BTreeMap<Stream, Vec<(WorkName, String)>>,
 ) -> Result<(), ViewError> {
-    let Some(kind) = IndexKey::job_kind(entry).filter(|kind| kinds.contains(kind)) else {
+    let Some(kind) = queue.work_kind().filter(|kind| kinds.contains(kind)) else {
         return Ok(());
     };
-    if IndexKey::tenant_of_queued(entry).map_or(Ok(false), |tenant| holds_effects(view, tenant))? {
+    if view.holds(queue)? {
         return Ok(());
     }
     let (stream, _) = stream_of(kind);
     let (Some(capacity), found) = (capacities.get_mut(&stream), found.entry(stream).or_default()) else {
         return Ok(());
     };
-    let mut broken = None;
-    view.scan(&IndexKey::destination(entry), None, &mut |entry, _| {
-        let (Some(name), Some(due)) = (IndexKey::job_of(entry), IndexKey::queued_of(entry)) else {
-            return ControlFlow::Continue(());
-        };
-        match view.row(&due.key) {
-            Ok(row) => {
-                let Some(destination) = row.as_deref().and_then(destination_of) else {
-                    return ControlFlow::Continue(());
-                };
-                if !capacity.has_for(name.0, &destination) {
-                    return ControlFlow::Break(());
-                }
-                capacity.take(name.0, &destination);
-                found.push((name, destination));
-                ControlFlow::Continue(())
-            }
-            Err(error) => {
-                broken = Some(error);
-                ControlFlow::Break(())
-            }
+    view.each_work(queue, &mut |name, destination| {
+        if !capacity.has_for(name.0, &destination) {
+            return ControlFlow::Break(());
         }
-    })?;
-    broken.map_or(Ok(()), Err)
-}
-
-/// The destination of work.
-fn destination_of(row: &Row) -> Option<String> {
-    let Row::OpenItem(OpenItem::Work(work)) = row else { return None };
-    Some(work.body.owed.destination())
+        capacity.take(name.0, &destination);
+        found.push((name, destination));
+        ControlFlow::Continue(())
+    })
 }

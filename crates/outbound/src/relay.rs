@@ -12,9 +12,9 @@ use switchward_delivery::limits::JOBS_MAX;
 use switchward_delivery::model::{Kind, Question};
 use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
 use switchward_delivery::{Failed, Reason};
-use switchward_engine::{WorkView, work_view};
+use switchward_engine::WorkView;
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
-use switchward_shard::{Failure, Shard, StateView};
+use switchward_shard::{Failure, Shard};
 use switchward_state::session::ReplyTokens;
 use switchward_state::work::{FailWork, LeaseWork, ReleaseWork, WorkCommand};
 use switchward_state::{Body, Command, Reply, Scope, ViewError};
@@ -22,6 +22,7 @@ use tokio::sync::watch;
 
 use super::leading;
 use super::ready::{Turn, ready};
+use crate::query::{ShardView, WorkName};
 
 /// How long a delivery job may take from its lease on, milliseconds; then it goes out again.
 const LEASE_MS: u64 = 90_000;
@@ -45,11 +46,9 @@ pub(super) struct Sent {
     pub(super) destination: String,
 }
 
-pub(super) type Name = (TenantId, SessionId, OpenId);
-
 /// What is in flight, and where the next round begins.
 pub(super) struct Out {
-    pub(super) sent: BTreeMap<Name, Sent>,
+    pub(super) sent: BTreeMap<WorkName, Sent>,
     pub(super) turn: Turn,
     /// How many shards share the capacity.
     pub(super) shards: usize,
@@ -94,7 +93,7 @@ async fn round(
     out: &mut Out,
 ) -> Result<Option<Duration>, Failure> {
     forget_done(shard, out).await?;
-    let ready = ready(&shard.read().await?, kinds, out).map_err(|error| {
+    let ready = ready(&ShardView::linearizable(shard).await?, kinds, out).map_err(|error| {
         tracing::error!(%error, "failed to read the work items that are ready");
         Failure::Stopped
     })?;
@@ -118,7 +117,7 @@ async fn send(
     shard: &Shard,
     bus: &dyn Bus,
     stream: Stream,
-    ready: &[(Name, String)],
+    ready: &[(WorkName, String)],
     out: &mut Out,
 ) -> Result<Option<Duration>, Failure> {
     let leased = join_all(ready.iter().map(|((tenant, session, work), _)| async {
@@ -130,7 +129,7 @@ async fn send(
         }
     }));
     let leased = leased.await;
-    let view = shard.read().await?;
+    let view = ShardView::linearizable(shard).await?;
     let (mut packed, mut unreadable, mut failed) = (Vec::new(), Vec::new(), None);
     for ((name, destination), fence) in ready.iter().zip(leased) {
         // What is leased goes out, whatever became of the others.
@@ -139,7 +138,7 @@ async fn send(
             None
         });
         let (Some(fence), (tenant, session, work)) = (fence, *name) else { continue };
-        let Ok(Some(work)) = view.consistent(|rows| work_view(rows, tenant, session, work)) else { continue };
+        let Ok(Some(work)) = view.work(tenant, session, work) else { continue };
         let Ok(found) = stored_input(&view, tenant, session, &work) else { continue };
         match input(&work, &found) {
             Ok(input) => {
@@ -214,9 +213,9 @@ fn fail(item: OpenId, fence: u64, message: String) -> Body {
 
 /// Forgets what is done, given back or lost.
 async fn forget_done(shard: &Shard, out: &mut Out) -> Result<(), Failure> {
-    let view = shard.read().await?;
+    let view = ShardView::linearizable(shard).await?;
     out.sent.retain(|(tenant, session, work), sent| {
-        let found = view.consistent(|rows| work_view(rows, *tenant, *session, *work)).ok().flatten();
+        let found = view.work(*tenant, *session, *work).ok().flatten();
         found.is_some_and(|found| found.owed.fence == sent.fence && found.owed.lease.is_some())
     });
     Ok(())
@@ -230,7 +229,7 @@ async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body)
 /// The input of work as it is now. Reply tokens are put into what is sent outside; a model, which could not return them, sees
 /// the placeholders that are stored instead.
 fn stored_input(
-    view: &StateView,
+    view: &ShardView,
     tenant: TenantId,
     session: SessionId,
     work: &WorkView,
@@ -242,7 +241,7 @@ fn stored_input(
         input.extend(work.said.clone().map(|said| ("said".to_owned(), said.into())));
     }
     if work.kind == WorkKind::Http
-        && let Some(tokens) = ReplyTokens::of_session(view, tenant, session)?
+        && let Some(tokens) = ReplyTokens::of_session(view.rows(), tenant, session)?
     {
         tokens.put_into_json(&mut input);
     }

@@ -8,6 +8,8 @@ use switchward_machine::TenantId;
 use switchward_shard::Cluster;
 use switchward_state::{ViewError, tenant_numbered};
 
+use crate::query::ShardView;
+
 /// Tenants whose names are remembered; those of others are looked up each time.
 const KNOWN_MAX: usize = 100_000;
 
@@ -22,7 +24,7 @@ pub trait Names: Send + Sync + 'static {
 
 impl Names for Cluster {
     fn name_of(&self, tenant: TenantId) -> Result<Option<String>, ViewError> {
-        let found = tenant_numbered(&self.catalogue().read_stale(), tenant)?;
+        let found = tenant_numbered(ShardView::stale(self.catalogue()).rows(), tenant)?;
         Ok(found.map(|tenant| tenant.name))
     }
 }

@@ -349,11 +349,8 @@ impl Node {
         }
         let directory = Directory { audience: vec![address.to_owned()], ..Directory::default() };
         let (key, etag) = (sealing::mail_key(&self.cluster.ring(), id), String::new());
-        self.inner(
-            id,
-            Body::Catalogue(CatalogueCommand::PutDirectory(PutDirectory { directory, key, etag })),
-        )
-        .await
+        self.inner(id, Body::Catalogue(CatalogueCommand::PutDirectory(PutDirectory { directory, key, etag })))
+            .await
     }
 
     /// Returns true if there is any tenant, and so a key that opens the server; also if there is no leader to ask.

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use switchward_bus::Stream;
-use switchward_shard::{Failure, StateView};
+use switchward_shard::Failure;
+use switchward_state::ViewError;
 use switchward_state::delivery::Attempt;
-use switchward_state::{Key, Row, View as _, ViewError};
 use tokio::time::Instant;
 
 use super::{DESTINATION_PART, unreadable};
 use crate::backoff::{Backoff, Destination};
 use crate::capacity::{Capacities, Capacity};
 use crate::caps::Counted;
-use crate::destinations::Destinations;
+use crate::query::{Destinations, EffectKey, ShardView};
 
 /// An effect that is out.
 pub(super) struct Sent {
@@ -28,11 +28,10 @@ pub(super) struct Sent {
 /// What is out.
 #[derive(Default)]
 pub(super) struct Out {
-    /// Effects by their rows.
-    pub(super) sent: BTreeMap<Key, Sent>,
+    pub(super) sent: BTreeMap<EffectKey, Sent>,
     pub(super) backoff: Backoff,
     pub(super) destinations: Destinations,
-    /// The index entry behind which the next round begins, so that the first destination has no advantage.
+    /// The end of the queue behind which the next round begins, so that the first destination has no advantage.
     pub(super) turn: Option<Vec<u8>>,
     /// Whether it was logged that mails are given up because this server sends none.
     pub(super) mail_reported: bool,
@@ -69,7 +68,7 @@ enum Progress {
 
 /// Forgets what was delivered, deferred or lost, and records it in the backoff of its destination. Returns the counts of the
 /// attempts that have failed.
-pub(super) fn forget(view: &StateView, out: &mut Out) -> Result<Vec<Counted>, Failure> {
+pub(super) fn forget(view: &ShardView, out: &mut Out) -> Result<Vec<Counted>, Failure> {
     let (now, mut failed) = (Instant::now(), Vec::new());
     let mut ended = Vec::new();
     for (key, sent) in &out.sent {
@@ -97,9 +96,8 @@ pub(super) fn forget(view: &StateView, out: &mut Out) -> Result<Vec<Counted>, Fa
     Ok(failed)
 }
 
-fn progress(view: &StateView, key: &Key, sent: &Sent, now: Instant) -> Result<Progress, ViewError> {
-    let row = view.row(key)?;
-    let Some(Row::Outbox(effect)) = row.as_deref() else { return Ok(Progress::Gone) };
+fn progress(view: &ShardView, key: &EffectKey, sent: &Sent, now: Instant) -> Result<Progress, ViewError> {
+    let Some(effect) = view.effect(key)? else { return Ok(Progress::Gone) };
     Ok(if effect.dead().is_some() {
         Progress::Dead
     } else if effect.attempt() != sent.attempt {

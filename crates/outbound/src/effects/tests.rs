@@ -9,7 +9,7 @@ use switchward_state::delivery::{DeferEffect, DeliveryCommand, MailCap, RetryEff
 use switchward_state::run::{Answer, RunCommand};
 use switchward_state::seal::{KeyRing, RingKey};
 use switchward_state::session::{SessionCommand, Start};
-use switchward_state::{Kind, Scope};
+use switchward_state::{Key, Kind, Row, Scope, View as _};
 use switchward_store::DataDir;
 use switchward_testkit::until;
 
@@ -175,11 +175,11 @@ async fn all_go_out(cluster: &Cluster, (shard, count): (&Shard, usize), context:
     let mut gone = 0;
     while gone < count {
         round(shard, 1_024, context, out).await.map(drop).unwrap();
-        let sent: Vec<Key> = out.sent.keys().cloned().collect();
+        let sent: Vec<EffectKey> = out.sent.keys().cloned().collect();
         assert!(!sent.is_empty(), "only {gone} of {count} were sent");
         gone += sent.len();
         for key in &sent[..sent.len() - usize::from(gone == count)] {
-            let session = key.session_of().unwrap();
+            let session = key.session().unwrap();
             let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect {
                 number: mail_of(shard, session).await.number,
             }));
@@ -219,14 +219,13 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     mails(&cluster, last[1], machine).await;
     round(shard, 1_024, &context, &mut out).await.map(drop).unwrap();
     assert_eq!(out.sent.len(), 1, "the cap allows one mail");
-    let waiting = [last[0], last[1]].map(|session| Key::prefix_of_session(TENANT, session, Kind::Outbox));
-    let are_out = |out: &Out| {
-        waiting.iter().all(|prefix| out.sent.keys().any(|key| key.as_bytes().starts_with(prefix)))
-    };
+    let of_last = |key: &EffectKey| last.iter().any(|session| key.session() == Some(*session));
+    let are_out =
+        |out: &Out| last.iter().all(|session| out.sent.keys().any(|key| key.session() == Some(*session)));
     assert!(!are_out(&out));
     clock.advance(3_600_000);
     round(shard, 1_024, &context, &mut out).await.map(drop).unwrap();
-    out.sent.retain(|key, _| waiting.iter().any(|prefix| key.as_bytes().starts_with(prefix)));
+    out.sent.retain(|key, _| of_last(key));
     round(shard, 1_024, &context, &mut out).await.map(drop).unwrap();
     assert!(are_out(&out), "both are sent in the next hour");
     cluster.shutdown().await.unwrap();
@@ -288,7 +287,7 @@ async fn mails_of_all_servers_on_one_bus_count_for_one_cap() {
     round(here, 1_024, &of_one, &mut out).await.map(drop).unwrap();
     assert_eq!(out.sent.len(), 1);
     // An attempt that has failed counts no more.
-    let failed = out.sent.keys().next().and_then(Key::session_of).unwrap();
+    let failed = out.sent.keys().next().and_then(EffectKey::session).unwrap();
     let mail = mail_of(here, failed).await;
     let (number, attempt, code) = (mail.number, mail.attempt(), "timeout".to_owned());
     let defer = DeferEffect { number, attempt, wait_ms: 60_000, code, message: String::new(), made: true };

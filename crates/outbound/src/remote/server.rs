@@ -3,15 +3,15 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use switchward_delivery::worker::{AnswerError, JobChannel, JobHead, Origin};
-use switchward_engine::work_view;
 use switchward_gateway::proxy::AnswersDelivery;
 use switchward_machine::{Channel, WorkKind};
-use switchward_shard::{Cluster, StateView};
+use switchward_shard::Cluster;
+use switchward_state::ViewError;
 use switchward_state::delivery::EffectBody;
-use switchward_state::{Key, Row, View as _, ViewError};
 
 use super::form::{Answer, Question, SentOutcome, decode, encode};
 use crate::answers::{ToShards, still_wanted};
+use crate::query::ShardView;
 use crate::relay::WORKER;
 use crate::rules::Names as _;
 
@@ -69,19 +69,18 @@ impl AnswersDelivery for DeliveryServer {
 
 /// Returns true if a job is of an effect or a work item that relays put on the bus, on the channel that it is for. What
 /// settles costs, notifies or waits for workers is never a job, whatever a delivery process says.
-fn is_of(view: &StateView, job: &JobHead) -> Result<bool, ViewError> {
+fn is_of(view: &ShardView, job: &JobHead) -> Result<bool, ViewError> {
     match job.origin {
         Origin::Work { item, .. } => {
-            let work = view.consistent(|rows| work_view(rows, job.tenant, job.session, item))?;
+            let work = view.work(job.tenant, job.session, item)?;
             Ok(work.is_some_and(|work| {
                 let leased = work.owed.lease.as_ref().is_some_and(|lease| lease.worker == WORKER);
                 leased && channel_of(work.kind).as_ref() == Some(&job.channel)
             }))
         }
         Origin::Effect { number, .. } => {
-            let row = view.row(&Key::outbox(job.tenant, job.session, number))?;
-            let Some(Row::Outbox(effect)) = row.as_deref() else { return Ok(false) };
-            Ok(channel_of_effect(&effect.body).as_ref() == Some(&job.channel))
+            let effect = view.effect_numbered(job.tenant, job.session, number)?;
+            Ok(effect.is_some_and(|effect| channel_of_effect(&effect.body).as_ref() == Some(&job.channel)))
         }
     }
 }

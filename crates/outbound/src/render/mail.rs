@@ -11,15 +11,16 @@ use switchward_engine::{GateView, gate_view};
 use switchward_expr::{APPROVALS, REJECTIONS};
 use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId, Time};
 use switchward_messages::{GateFacts, Medium, prose, reminder, rule};
-use switchward_shard::StateView;
+use switchward_state::ViewError;
 use switchward_state::approval::{MailKey, OpenGate, Way};
 use switchward_state::delivery::{Effect, EffectBody, MailHead, Purpose};
 use switchward_state::session::ReplyTokens;
-use switchward_state::{Key, Row, View, ViewError};
+
+use crate::query::ShardView;
 
 /// The outbound mail of an effect. `None` if it asks about a gate that is closed.
 pub(crate) fn outbound(
-    view: &StateView,
+    view: &ShardView,
     tenant: TenantId,
     session: SessionId,
     effect: &Effect,
@@ -29,7 +30,7 @@ pub(crate) fn outbound(
         return Ok(None);
     };
     let text = switchward_messages::text(*channel, text);
-    let about = gate.map(|gate| gate_view(view, tenant, session, gate)).transpose()?.flatten();
+    let about = gate.map(|gate| gate_view(view.rows(), tenant, session, gate)).transpose()?.flatten();
     let asks = of(*purpose) == Of::Ask;
     if *purpose == Purpose::Code {
         return code::outbound(view, tenant, session, effect, now);
@@ -93,14 +94,14 @@ pub(crate) fn outbound(
 /// read no token.
 fn put_tokens(
     outbound: &mut OutboundMail,
-    view: &StateView,
+    view: &ShardView,
     tenant: TenantId,
     session: SessionId,
 ) -> Result<(), ViewError> {
     if outbound.head.is_some() {
         return Ok(());
     }
-    let Some(tokens) = ReplyTokens::of_session(view, tenant, session)? else { return Ok(()) };
+    let Some(tokens) = ReplyTokens::of_session(view.rows(), tenant, session)? else { return Ok(()) };
     for text in [&mut outbound.subject, &mut outbound.body] {
         if let Some(put) = tokens.put_into(text) {
             *text = put;
@@ -127,19 +128,17 @@ fn one_line(subject: &str) -> String {
     }
 }
 
-fn key_of(view: &StateView, tenant: TenantId) -> Result<Option<MailKey>, ViewError> {
-    let row = view.row(&Key::tenancy(tenant))?;
-    let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(None) };
-    Ok(tenancy.mail_keys(view.ring(), tenant).into_iter().next())
+fn key_of(view: &ShardView, tenant: TenantId) -> Result<Option<MailKey>, ViewError> {
+    let tenancy = view.tenancy(tenant)?;
+    Ok(tenancy.and_then(|tenancy| tenancy.mail_keys(view.ring(), tenant).into_iter().next()))
 }
 
 /// What the engine knows of what is asked; the words of others stand elsewhere.
-fn facts(view: &StateView, tenant: TenantId, id: SessionId, gate: &GateView) -> Result<Vec<Fact>, ViewError> {
-    let row = view.row(&Key::session(tenant, id))?;
-    let Some(Row::Session(session)) = row.as_deref() else { return Ok(Vec::new()) };
+fn facts(view: &ShardView, tenant: TenantId, id: SessionId, gate: &GateView) -> Result<Vec<Fact>, ViewError> {
+    let Some(session) = view.session(tenant, id)? else { return Ok(Vec::new()) };
     let unreached = Some(gate.unreached());
     let gate = GateFacts { open: gate.open(), machine: gate.machine(), unreached };
-    let facts = switchward_messages::facts(session, id, &gate, Medium::Mail).into_iter();
+    let facts = switchward_messages::facts(&session, id, &gate, Medium::Mail).into_iter();
     Ok(facts.map(|fact| Fact { name: fact.name.to_owned(), value: fact.value }).collect())
 }
 
@@ -174,13 +173,13 @@ fn also(spec: &GateSpec) -> Vec<String> {
 
 /// A message of a definition to a URL, with the session's reply tokens in it.
 pub(crate) fn message(
-    view: &StateView,
+    view: &ShardView,
     tenant: TenantId,
     session: SessionId,
     url: &str,
     body: &str,
 ) -> Result<Message, ViewError> {
-    let tokens = ReplyTokens::of_session(view, tenant, session)?;
+    let tokens = ReplyTokens::of_session(view.rows(), tenant, session)?;
     let put = |text: &str| tokens.as_ref().and_then(|tokens| tokens.put_into(text));
     let with_tokens = |text: &str| put(text).unwrap_or_else(|| text.to_owned());
     Ok(Message { url: with_tokens(url), body: with_tokens(body) })

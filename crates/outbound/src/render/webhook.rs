@@ -8,12 +8,12 @@ use std::time::Duration;
 use switchward_delivery::channels::Event;
 use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
-use switchward_shard::StateView;
 use switchward_state::delivery::{Effect, EffectBody, Endpoint};
 use switchward_state::seal::KeyRing;
-use switchward_state::{Key, OutboxScope, Row, View, ViewError};
+use switchward_state::{OutboxScope, ViewError};
 use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, limits::SECRETS_ACTIVE_MAX, standard};
 
+use crate::query::ShardView;
 use crate::rules::Names;
 
 /// What becomes of a message to an endpoint.
@@ -31,7 +31,7 @@ pub(crate) enum Hook {
 /// # Errors
 /// A row cannot be read.
 pub(crate) fn hook(
-    view: &StateView,
+    view: &ShardView,
     names: &impl Names,
     tenant: TenantId,
     session: SessionId,
@@ -39,11 +39,11 @@ pub(crate) fn hook(
     now: Time,
 ) -> Result<Hook, ViewError> {
     let EffectBody::Publish { endpoint: id, sequence, .. } = &effect.body else { return Ok(Hook::Drop) };
-    let row = view.row(&match OutboxScope::from(session) {
-        OutboxScope::Tenant => Key::tenancy_record(tenant),
-        OutboxScope::Session(_) => Key::tenancy(tenant),
-    })?;
-    let Some(Row::Tenancy(tenancy)) = row.as_deref() else { return Ok(Hook::Drop) };
+    let tenancy = match OutboxScope::from(session) {
+        OutboxScope::Tenant => view.tenancy_record(tenant)?,
+        OutboxScope::Session(_) => view.tenancy(tenant)?,
+    };
+    let Some(tenancy) = tenancy else { return Ok(Hook::Drop) };
     let Some(endpoint) = tenancy.endpoint(id) else { return Ok(Hook::Drop) };
     if let Some(reason) = &endpoint.disabled {
         return Ok(Hook::Fail(format!("the endpoint is disabled: {reason}")));
@@ -97,7 +97,7 @@ type Made = Result<(EventType, Duration, Data), String>;
 
 /// What a message says: names, and where to ask for more.
 fn data(
-    view: &StateView,
+    view: &ShardView,
     names: &impl Names,
     tenant: TenantId,
     id: SessionId,
@@ -116,8 +116,7 @@ fn data(
             of_tenant(kind, tenant, about.as_deref().unwrap_or_default()).map(|data| (kind, at_time, data))
         );
     }
-    let row = view.row(&Key::session(tenant, id))?;
-    let Some(Row::Session(session)) = row.as_deref() else {
+    let Some(session) = view.session(tenant, id)? else {
         return Ok(Err("the session does not exist".to_owned()));
     };
     let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());

@@ -17,7 +17,7 @@ use crate::policy::period;
 use crate::{Actor, Key, Row, View, ViewError, Working};
 
 /// One count that a mail is a part of.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MailCount {
     /// What it counts by.
     pub cap: MailCap,
@@ -48,7 +48,7 @@ impl MailFull {
     }
 }
 
-/// Finds whether a mail may go out now. `under_way` says for a row how many mails are on their way that it will count.
+/// Finds whether a mail may go out now. `under_way` says how many mails are on their way that will be a part of a count.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -59,7 +59,7 @@ pub fn mail_full(
     effect: &Effect,
     counts: &[MailCount],
     now: Time,
-    under_way: impl Fn(&Key) -> u32,
+    under_way: impl Fn(&MailCount) -> u32,
 ) -> Result<Option<MailFull>, ViewError> {
     full(&Working::new(view), tenant, session, effect, counts, now, under_way)
 }
@@ -139,11 +139,12 @@ fn full(
     effect: &Effect,
     counts: &[MailCount],
     now: Time,
-    under_way: impl Fn(&Key) -> u32,
+    under_way: impl Fn(&MailCount) -> u32,
 ) -> Result<Option<MailFull>, ViewError> {
     let mut unnotified = None;
-    for MailCount { cap, key } in counts {
-        let count = rows.mailed_at(key)?.map_or(0, |count| *count).saturating_add(under_way(key));
+    for one in counts {
+        let MailCount { cap, key } = one;
+        let count = rows.mailed_at(key)?.map_or(0, |count| *count).saturating_add(under_way(one));
         if count < cap.most_of_any() {
             continue;
         }

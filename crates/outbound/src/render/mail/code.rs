@@ -4,18 +4,18 @@ use switchward_delivery::mail::{OutboundMail, Purpose};
 use switchward_engine::{GateView, gate_view};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_messages::{PageCodeFacts, page_code, prose, request, subject};
-use switchward_shard::StateView;
 use switchward_state::ViewError;
 use switchward_state::approval::Way;
 use switchward_state::delivery::{Effect, EffectBody};
 use switchward_state::limits::PAGE_CODE_MS;
 
 use super::{key_of, one_line};
+use crate::query::ShardView;
 
 /// The mail; `None` if the code has been used or is too old, or the gate is closed. A later code replaces an earlier one, in
 /// mails that have not gone out as well.
 pub(super) fn outbound(
-    view: &StateView,
+    view: &ShardView,
     tenant: TenantId,
     session: SessionId,
     effect: &Effect,
@@ -24,7 +24,9 @@ pub(super) fn outbound(
     let EffectBody::Message { channel, to, text, gate: Some(gate), .. } = &effect.body else {
         return Ok(None);
     };
-    let Some(GateView::Open(open, ..)) = gate_view(view, tenant, session, *gate)? else { return Ok(None) };
+    let Some(GateView::Open(open, ..)) = gate_view(view.rows(), tenant, session, *gate)? else {
+        return Ok(None);
+    };
     let (Some(asked), Some(key)) = (&open.body.asked, key_of(view, tenant)?) else { return Ok(None) };
     let current = asked.codes_of(to).and_then(|codes| codes.current(now));
     let (Some((sent, _)), Some(number)) = (current, asked.request_of(to)) else { return Ok(None) };

@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 use switchward_machine::Time;
-use switchward_shard::StateView;
 use switchward_state::{IndexKey, Key, ViewError};
 use tokio::time::Instant;
+
+use super::ShardView;
+use super::queues::{Queue, behind};
 
 /// Destinations whose beginning one relay knows; the others are searched from where the known ones end.
 const KNOWN_MAX: usize = 256;
@@ -16,7 +18,7 @@ const SLACK_MS: u64 = 250;
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Where entries are looked for.
-pub(super) trait Entries {
+pub(crate) trait Entries {
     /// The first entry behind one key and before another.
     ///
     /// # Errors
@@ -24,15 +26,15 @@ pub(super) trait Entries {
     fn first_between(&self, after: &[u8], before: &[u8]) -> Result<Option<Key>, ViewError>;
 }
 
-impl Entries for StateView {
+impl Entries for ShardView {
     fn first_between(&self, after: &[u8], before: &[u8]) -> Result<Option<Key>, ViewError> {
-        Self::first_between(self, after, before)
+        self.0.first_between(after, before)
     }
 }
 
 /// The known beginnings, by the index's prefix of a destination.
 #[derive(Default)]
-pub(super) struct Destinations {
+pub(crate) struct Destinations {
     begin: BTreeMap<Vec<u8>, Vec<u8>>,
     /// When they are forgotten.
     until: Option<Instant>,
@@ -40,25 +42,25 @@ pub(super) struct Destinations {
 
 impl Destinations {
     /// Forgets everything from time to time.
-    pub(super) fn age(&mut self, now: Instant) {
+    pub(crate) fn age(&mut self, now: Instant) {
         if self.until.is_none_or(|until| until <= now) {
             self.begin.clear();
             self.until = Some(now + AGAIN);
         }
     }
 
-    /// The key behind which the effects of this entry's destination begin.
-    pub(super) fn begin(&self, entry: &Key) -> Option<&[u8]> {
-        self.begin.get(&IndexKey::destination(entry)).map(Vec::as_slice)
+    /// Behind what the effects of a queue begin.
+    pub(crate) fn begin(&self, queue: &Queue) -> Option<&[u8]> {
+        self.begin.get(&IndexKey::destination(&queue.0)).map(Vec::as_slice)
     }
 
-    /// Returns the first entry of the next destination that has one, behind `after` in the index.
-    pub(super) fn next(
+    /// Returns the next queue of effects behind `after`, the end of another one, if it is given.
+    pub(crate) fn next(
         &mut self,
         view: &impl Entries,
         after: Option<&[u8]>,
         now: Time,
-    ) -> Result<Option<Key>, ViewError> {
+    ) -> Result<Option<Queue>, ViewError> {
         let all = IndexKey::deliveries();
         let mut after = after.unwrap_or(&all).to_vec();
         loop {
@@ -77,7 +79,7 @@ impl Destinations {
             match (found, known) {
                 (Some(entry), _) => {
                     self.learn(&entry, now);
-                    return Ok(Some(entry));
+                    return Ok(Some(Queue(entry)));
                 }
                 (None, None) => return Ok(None),
                 (None, Some((destination, _))) => after = behind(&destination),
@@ -95,11 +97,6 @@ impl Destinations {
         let at = IndexKey::queued_of(first).map_or(Time(0), |due| due.at.min(latest));
         self.begin.insert(destination, IndexKey::destination_from(first, at));
     }
-}
-
-/// Behind all entries with this beginning: they go on with a time or the number of a tenant, and neither reaches so far.
-pub(super) fn behind(beginning: &[u8]) -> Vec<u8> {
-    [beginning, &[u8::MAX; 64]].concat()
 }
 
 #[cfg(test)]
@@ -161,13 +158,13 @@ mod tests {
 
     fn found(destinations: &mut Destinations, index: &Index, now: Time) -> Vec<Vec<u8>> {
         let (mut after, mut found) = (None, Vec::new());
-        while let Some(entry) =
+        while let Some(queue) =
             destinations.next(index, after.as_deref(), now).expect("the index can be read")
         {
-            let from = destinations.begin(&entry).expect("there are few destinations");
-            assert!(from < entry.as_bytes(), "a scan from there finds the entry");
-            found.push(entry.as_bytes().to_vec());
-            after = Some(IndexKey::behind_destination(&entry));
+            let from = destinations.begin(&queue).expect("there are few destinations");
+            assert!(from < queue.0.as_bytes(), "a scan from there finds the entry");
+            found.push(queue.0.as_bytes().to_vec());
+            after = Some(queue.end());
         }
         found
     }

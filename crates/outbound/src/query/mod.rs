@@ -1,0 +1,55 @@
+//! Every read of the delivery role, as a typed question about one shard.
+//!
+//! Only this folder names rows, their keys and the views that hold them. Questions that the core answers by itself, such as
+//! [`mail_counts`](switchward_state::delivery::mail_counts), are asked of [`ShardView::rows`].
+
+mod destinations;
+mod effects;
+mod queues;
+mod records;
+
+pub(crate) use destinations::Destinations;
+pub(crate) use effects::{EffectKey, QueuedEffect};
+pub(crate) use queues::{Queue, WorkName};
+
+use switchward_machine::Time;
+use switchward_shard::{Failure, Shard, StateView};
+use switchward_state::seal::KeyRing;
+use switchward_state::{View, ViewError};
+
+/// What one shard knows, for questions that follow each other: what a later one reads is not older than what an earlier one
+/// has read.
+pub(crate) struct ShardView(StateView);
+
+impl ShardView {
+    /// Not older than anything that was answered before.
+    ///
+    /// # Errors
+    /// The shard cannot tell at the moment, as [`Failure`] says.
+    pub(crate) async fn linearizable(shard: &Shard) -> Result<Self, Failure> {
+        shard.read().await.map(Self)
+    }
+
+    /// As this server has it.
+    pub(crate) fn stale(shard: &Shard) -> Self {
+        Self(shard.read_stale())
+    }
+
+    /// The rows, for questions that the core answers.
+    pub(crate) fn rows(&self) -> &dyn View {
+        &self.0
+    }
+
+    /// What opens the secrets in the rows.
+    pub(crate) fn ring(&self) -> &KeyRing {
+        self.0.ring()
+    }
+
+    /// See [`StateView::due_by`].
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub(crate) fn due_by(&self, now: Time) -> Result<Time, ViewError> {
+        self.0.due_by(now)
+    }
+}
