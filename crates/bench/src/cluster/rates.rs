@@ -38,7 +38,14 @@ struct Point {
     at_leaders: f64,
     at_random: f64,
     /// `None` if etcd is not installed.
-    etcd: Option<f64>,
+    etcd: Option<Puts>,
+}
+
+/// Puts a second to etcd: at its leader, and at all its members.
+#[derive(Debug, Clone, Copy)]
+struct Puts {
+    at_leader: f64,
+    at_random: f64,
 }
 
 /// What is measured side by side.
@@ -70,7 +77,8 @@ pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()
     for round in 1..=rounds {
         for callers in CALLERS {
             let point = sides.measure(callers, Duration::from_secs_f64(plan.seconds)).await?;
-            let etcd = point.etcd.map(|etcd| format!(", etcd {etcd:.0}")).unwrap_or_default();
+            let etcd = |etcd: Puts| format!(", etcd {:.0} and {:.0}", etcd.at_leader, etcd.at_random);
+            let etcd = point.etcd.map(etcd).unwrap_or_default();
             eprintln!(
                 "round {round} of {rounds}, {callers} callers: bare log {:.0}, at the leaders {:.0}, at random {:.0}{etcd} \
                  a second; {:.0} syncs a second",
@@ -90,7 +98,9 @@ impl Sides {
         let (syncs, _) = probe::syncs(self.scratch.path())?;
         let shape = Shape { callers, connections: CONNECTIONS, time };
         let bare = load::run(&self.bare.leader, shape, Work::Gate).await?;
-        // All groups at one server, as the bare log and etcd have it.
+        // All groups at one server, as the bare log and etcd have it. Each moves, so that none has led for long enough to be
+        // moved again.
+        self.servers.lead(|group| group % (COUNT - 1) + 2).await?;
         self.servers.lead(|_| 1).await?;
         let at_leaders = load::run_at(&[self.servers.address(1)], KEY, shape, Work::Gate).await?;
         self.still_at_the_first().await?;
@@ -98,7 +108,12 @@ impl Sides {
         let shape = Shape { connections: CONNECTIONS_TO_ALL, ..shape };
         let at_random = load::run_at(&self.servers.addresses(), KEY, shape, Work::Gate).await?;
         let etcd = match &self.etcd {
-            Some(etcd) => Some(puts(etcd, shape).await?),
+            Some(etcd) => {
+                let leader = [etcd.address(etcd.leader().await?)];
+                let (at_leader, at_random) =
+                    (puts(&leader, shape).await?, puts(&etcd.addresses(), shape).await?);
+                Some(Puts { at_leader, at_random })
+            }
             None => None,
         };
         let rate = |load: &load::Load| load.steps as f64 / load.time.as_secs_f64();
@@ -115,11 +130,10 @@ impl Sides {
     }
 }
 
-/// Puts a second at the leader of etcd.
-async fn puts(etcd: &Etcd, shape: Shape) -> anyhow::Result<f64> {
-    let address = etcd.address(etcd.leader().await?);
-    let clients: Vec<etcd::Client> =
-        (0..CONNECTIONS).map(|_| etcd::Client::to(&address)).collect::<Result<_, _>>()?;
+/// Puts a second at these members of etcd, which share the connections.
+async fn puts(addresses: &[String], shape: Shape) -> anyhow::Result<f64> {
+    let connections = addresses.iter().cycle().take(shape.connections);
+    let clients: Vec<etcd::Client> = connections.map(|at| etcd::Client::to(at)).collect::<Result<_, _>>()?;
     let begin = Instant::now() + WARM_UP;
     let end = begin + shape.time;
     let (count, mut callers) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
@@ -157,14 +171,21 @@ fn judge(points: &[Point], callers: usize, table: &mut Table) {
         table.add(format!("{what}, {callers} callers"), value, "a second", bound);
     };
     rate("appends to the bare log", of(|point| point.bare), Bound::Shown);
-    let etcd: Vec<f64> = quiet.iter().filter_map(|point| point.etcd).collect();
-    let etcd = (!etcd.is_empty()).then(|| median(&etcd));
-    let beside = etcd.map_or(Bound::Shown, Bound::Above);
-    if let Some(etcd) = etcd {
-        rate("puts to etcd", etcd, Bound::Shown);
+    let etcd = |value: fn(Puts) -> f64| {
+        let puts: Vec<f64> = quiet.iter().filter_map(|point| point.etcd.map(value)).collect();
+        (!puts.is_empty()).then(|| median(&puts))
+    };
+    let (etcd_at_leader, etcd_at_random) = (etcd(|puts| puts.at_leader), etcd(|puts| puts.at_random));
+    let without_etcd = etcd_at_leader.is_none();
+    for (what, steps, puts, beside) in [
+        ("the leaders", of(|point| point.at_leaders), "its leader", etcd_at_leader),
+        ("random servers", of(|point| point.at_random), "random members", etcd_at_random),
+    ] {
+        if let Some(beside) = beside {
+            rate(&format!("puts to etcd at {puts}"), beside, Bound::Shown);
+        }
+        rate(&format!("steps at {what}"), steps, beside.map_or(Bound::Shown, Bound::Above));
     }
-    rate("steps at the leaders", of(|point| point.at_leaders), beside);
-    rate("steps at random servers", of(|point| point.at_random), beside);
     for (what, value, least) in [
         ("steps at the leaders", of(|point| point.at_leaders / point.bare), AT_LEADERS_MIN),
         ("steps at random servers", of(|point| point.at_random / point.bare), AT_RANDOM_MIN),
@@ -172,7 +193,7 @@ fn judge(points: &[Point], callers: usize, table: &mut Table) {
         let what = format!("{what} by appends, {callers} callers");
         table.add(what, value, "", Bound::AtLeast(least));
     }
-    if etcd.is_none() {
+    if without_etcd {
         table.skip(format!("puts to etcd, {callers} callers"), etcd::MISSING);
     }
 }
@@ -182,6 +203,7 @@ mod tests {
     use super::*;
 
     fn point(at_leaders: f64, at_random: f64, etcd: Option<f64>, syncs: f64) -> Point {
+        let etcd = etcd.map(|rate| Puts { at_leader: rate, at_random: rate });
         Point { callers: 64, syncs, bare: 100.0, at_leaders, at_random, etcd }
     }
 
