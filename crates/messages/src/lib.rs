@@ -18,6 +18,7 @@ pub use en::answering::{
     instruction, origin, other_words, page_label, page_line,
 };
 pub use en::closed::outcome;
+pub use en::command_line as cli;
 pub use en::directory::directory_warning;
 pub use en::gate_lines::{
     APPROVED_BY_YOU, CALL_TO_REPEAT, GateLine, NOBODY, Notified, gate_about, gate_decided, gate_deciders,

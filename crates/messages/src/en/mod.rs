@@ -2,6 +2,7 @@
 
 pub(crate) mod answering;
 pub(crate) mod closed;
+pub mod command_line;
 pub(crate) mod directory;
 pub(crate) mod gate_lines;
 pub(crate) mod gates;

@@ -1,5 +1,6 @@
 //! All that the server says by itself, compared with `expected/`: one entry for each variant.
 
+mod command_line;
 mod refusals;
 mod short_texts;
 mod support;

@@ -1,7 +1,8 @@
 //! The words that people read are in `messages`: the crates that decide, and the code that builds pages and mails, have none.
 //!
 //! A sentence is a string with three words in a row. It is allowed where only developers and operators read it: in an
-//! error, in `let message = ...` beside a rule that refuses, in a panic, and in a log. Test code is left out.
+//! error, in `let message = ...` beside a rule that refuses, in a panic, in a log, and where the command line proposes a
+//! command or asks for a confirmation. Test code is left out.
 
 use syn::visit::{self, Visit};
 
@@ -20,7 +21,8 @@ const WITHOUT_WORDS: &[&str] = &[
     "crates/outbound/src/render/mail",
     "crates/outbound/src/render/mail.rs",
     "crates/delivery/src/mail",
-    "crates/switchward/src/commands/client/show/gates.rs",
+    "crates/switchward/src/commands/client",
+    "crates/switchward/src/commands/client.rs",
 ];
 /// Errors, and functions that make one.
 const ERRORS: &[&str] = &[
@@ -33,11 +35,29 @@ const ERRORS: &[&str] = &[
     "Error",
     "DecodeError",
     "Failed",
+    "Exit",
+    "Status",
     "invalid",
 ];
-/// What ends the process, formats an error or writes a log.
-const FOR_DEVELOPERS: &[&str] =
-    &["expect", "unreachable", "debug_assert", "write", "write_str", "error", "warn", "info", "debug"];
+/// What ends the process, formats an error, writes a log, proposes a command, or asks for a confirmation.
+const FOR_DEVELOPERS: &[&str] = &[
+    "expect",
+    "unreachable",
+    "debug_assert",
+    "write",
+    "write_str",
+    "error",
+    "warn",
+    "info",
+    "debug",
+    "advice",
+    "next",
+    "sure",
+    "context",
+    "with_context",
+];
+/// How a command begins that people may type.
+const COMMAND: &str = "\"switchward ";
 /// The name of a local variable that holds the message of an error.
 const MESSAGE: &str = "message";
 
@@ -66,7 +86,7 @@ struct Sentences(Vec<(usize, String)>);
 
 impl Sentences {
     fn look(&mut self, literal: &str, line: usize) {
-        if literal.contains('"') && is_sentence(literal) {
+        if literal.contains('"') && !literal.starts_with(COMMAND) && is_sentence(literal) {
             self.0.push((line, literal.lines().next().unwrap_or_default().to_owned()));
         }
     }

@@ -1,6 +1,7 @@
 //! A development server's clock, and API keys.
 
 use switchward_api::v1;
+use switchward_messages::cli;
 use tonic::Status;
 
 use super::show;
@@ -27,17 +28,9 @@ pub(super) async fn advance(talk: &Talk, advance: AdvanceClock) -> Result<(), Ex
     talk.printer
         .message("AdvanceClockResponse", &reply, || card(&[("time", show::time(reply.time.as_ref()))]))?;
     if let Some(server) = server_at(&talk.address) {
-        talk.printer.warn(&one_clock(server));
+        talk.printer.warn(&cli::one_clock_advanced(server));
     }
     Ok(())
-}
-
-/// The warning that the clocks of a development cluster differ.
-fn one_clock(server: u64) -> String {
-    format!(
-        "only the clock of server {server} was advanced; `switchward dev advance 1s` moves those of all servers to a \
-         second after it"
-    )
 }
 
 pub(super) async fn create_key(talk: &Talk, create: CreateKey) -> Result<(), Exit> {
@@ -77,18 +70,14 @@ pub(in crate::commands) fn created(reply: &v1::CreateApiKeyResponse) -> String {
 pub(super) fn with_secret(mut rows: Vec<(&'static str, String)>, secret: &str) -> String {
     rows.push((
         "secret",
-        if secret.is_empty() {
-            format!("{CARE}was shown at the creation, and is not stored{CARE:#}")
-        } else {
-            once(secret)
-        },
+        if secret.is_empty() { format!("{CARE}{}{CARE:#}", cli::SECRET_SHOWN_BEFORE) } else { once(secret) },
     ));
     card(&rows)
 }
 
 /// A secret that is shown once.
 pub(super) fn once(secret: &str) -> String {
-    format!("{STRONG}{}{STRONG:#}\n{CARE}shown only once: store it now{CARE:#}", clean(secret))
+    format!("{STRONG}{}{STRONG:#}\n{CARE}{}{CARE:#}", clean(secret), cli::SECRET_SHOWN_ONCE)
 }
 
 /// The time after this duration.

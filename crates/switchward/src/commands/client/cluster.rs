@@ -5,6 +5,7 @@ mod verified;
 
 use std::time::Duration;
 use switchward_api::v1;
+use switchward_messages::cli;
 use tokio::time::{Instant, sleep};
 
 use super::show;
@@ -170,11 +171,11 @@ async fn wait(talk: &Talk, left: impl Fn(&v1::GetClusterResponse) -> Option<Stri
 /// What a server that is drained still leads; `None` if it leads nothing.
 fn drains(cluster: &v1::GetClusterResponse, server: u64) -> Option<String> {
     if let Some(group) = cluster.groups.iter().find(|group| group.leader.is_none()) {
-        return Some(format!("group {} has no leader now", group.number));
+        return Some(cli::group_without_leader(group.number));
     }
     let leads = cluster.groups.iter().filter(|group| group.leader == Some(server));
     let leads: Vec<String> = leads.map(|group| group.number.to_string()).collect();
-    (!leads.is_empty()).then(|| format!("server {server} still leads: {}", leads.join(", ")))
+    (!leads.is_empty()).then(|| cli::server_leads(server, &leads))
 }
 
 /// In which groups a server that is replaced still votes; `None` if it is removed.
@@ -188,11 +189,7 @@ fn leaves(cluster: &v1::GetClusterResponse, server: u64) -> Option<String> {
     };
     let votes: Vec<String> =
         cluster.groups.iter().filter(votes).map(|group| group.number.to_string()).collect();
-    Some(if votes.is_empty() {
-        format!("server {server} votes nowhere and will be removed")
-    } else {
-        format!("server {server} still votes in: {}", votes.join(", "))
-    })
+    Some(cli::server_votes(server, &votes))
 }
 
 fn changed(change: Option<&v1::ClusterServerChange>) -> String {

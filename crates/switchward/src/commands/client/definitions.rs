@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use switchward_api::v1;
+use switchward_messages::cli;
 
 use super::show;
 use super::talk::Talk;
@@ -79,12 +80,10 @@ fn deployed(reply: &v1::DeployDefinitionResponse, version: &v1::Version) -> Stri
     }
     let known = if reply.created { "new" } else { "unchanged" };
     let active = match (version.active, version.retire_time.is_some()) {
-        (true, _) if version.format() == v1::Format::Policy => {
-            "active: applies from now on to what it is attached to"
-        }
-        (true, _) => "active: new sessions start with it",
-        (false, true) => "retired: no session starts with it",
-        (false, false) => "not active",
+        (true, _) if version.format() == v1::Format::Policy => cli::POLICY_ACTIVE,
+        (true, _) => cli::VERSION_ACTIVE,
+        (false, true) => cli::VERSION_RETIRED,
+        (false, false) => cli::VERSION_INACTIVE,
     };
     text.push_str(&card(&[
         ("definition", show::definition_of(&version.name).to_owned()),

@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_gateway::Reason;
-use switchward_messages::{CallOutcome, call_outcome, gate_voided};
+use switchward_messages::{CallOutcome, call_outcome, cli, gate_voided};
 use switchward_state::policy::CallEffect;
 
 use super::show;
@@ -141,7 +141,7 @@ pub(super) async fn authorize(talk: &Talk, authorize: Authorize) -> Result<(), E
         .call(request, |mut it, request| async move { it.policy.authorize_tool_call(request).await });
     let reply = reply.await?;
     talk.printer.message("AuthorizeToolCallResponse", &reply, || authorized(&call.capability, &reply))?;
-    decided(talk, &reply, "repeat the same call after the approval").await
+    decided(talk, &reply, cli::REPEAT_CALL).await
 }
 
 /// Sends a mail in a session's name.
@@ -164,7 +164,7 @@ pub(super) async fn send(talk: &Talk, mail: SendMail) -> Result<(), Exit> {
     let reply = reply.await?;
     let call = reply.call.clone().unwrap_or_default();
     talk.printer.message("SendEmailResponse", &reply, || authorized("a mail", &call))?;
-    decided(talk, &call, "send the same mail again after the approval").await
+    decided(talk, &call, cli::REPEAT_MAIL).await
 }
 
 async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str) -> Result<(), Exit> {

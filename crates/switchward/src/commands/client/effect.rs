@@ -1,6 +1,7 @@
 //! `switchward effect`.
 
 use switchward_api::v1;
+use switchward_messages::cli;
 
 use super::show;
 use super::talk::Talk;
@@ -53,7 +54,7 @@ async fn retry(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
     let reply = reply.await?;
     let text = || match &reply.effect {
         Some(effect) => shown(effect),
-        None => card(&[("effect", clean(&of.name)), ("status", "nothing left to send".to_owned())]),
+        None => card(&[("effect", clean(&of.name)), ("status", cli::NOTHING_TO_SEND.to_owned())]),
     };
     talk.printer.message("RetryEffectResponse", &reply, text)?;
     if reply.effect.as_ref().is_some_and(|effect| effect.kind == NOTICE) {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 use switchward_api::v1;
+use switchward_messages::cli;
 
 use super::admin::with_secret;
 use super::list::{LIMIT_DEFAULT, Missing, follow, incomplete, more};
@@ -165,7 +166,7 @@ async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
         for session in &reply.sessions {
             table.row([show::id(&session.session).to_owned(), session.messages.to_string()]);
         }
-        table.text("no missed messages")
+        table.text(cli::NO_MISSED_MESSAGES)
     };
     talk.printer.list("RecoverWebhookEndpointResponse", &reply, "RecoveredSession", &reply.sessions, text)?;
     let messages = reply.sessions.iter().map(|one| usize::try_from(one.messages).unwrap_or(0)).sum();

@@ -1,7 +1,7 @@
 //! `switchward explain`: the decision about a call, rule by rule.
 
 use switchward_api::v1;
-use switchward_messages::{CallOutcome, call_outcome};
+use switchward_messages::{CallOutcome, call_outcome, cli};
 
 use super::show;
 use super::talk::Talk;
@@ -25,7 +25,7 @@ pub(super) async fn run(talk: &Talk, explain: Explain) -> Result<(), Exit> {
 
 fn text(capability: &str, reply: &v1::ExplainDecisionResponse) -> String {
     let would = call_outcome(CallOutcome::Would(show::effect(reply.decision())));
-    let grant = if reply.grant_available { "yes: an unused approval of this call" } else { "" };
+    let grant = if reply.grant_available { cli::UNUSED_APPROVAL } else { "" };
     let mut text = card(&[
         ("capability", clean(capability)),
         ("decision", format!("{STRONG}{would}{STRONG:#}")),

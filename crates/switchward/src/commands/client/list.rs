@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::future::Future;
 use switchward_api::v1;
-use switchward_messages::exact;
+use switchward_messages::{cli, exact};
 use tonic::Status;
 
 use super::talk::Talk;
@@ -179,7 +179,7 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
                 show::id(&gate.session).to_owned(),
             ]);
         }
-        table.text("no open gates")
+        table.text(cli::NO_OPEN_GATES)
     };
     talk.printer.list("ListGatesResponse", &reply, "Gate", &reply.gates, text)?;
     // A hint about the first gate that the caller can decide, else about the first gate.
@@ -234,7 +234,7 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
                 show::id(&effect.session).to_owned(),
             ]);
         }
-        table.text("no undelivered effects")
+        table.text(cli::NO_UNDELIVERED_EFFECTS)
     };
     talk.printer.list("ListEffectsResponse", &reply, "Effect", &reply.effects, text)?;
     if let Some(dead) = reply.effects.iter().find(|one| one.status() == v1::EffectStatus::Dead) {

@@ -1,6 +1,7 @@
 //! `switchward listen`: receives the tenant's webhooks on this machine while it runs.
 
 use switchward_api::v1;
+use switchward_messages::cli;
 
 use super::show;
 use super::talk::Talk;
@@ -21,10 +22,7 @@ pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
     let secret = register(&talk, &name, &listen, &receiver.url).await?;
     receiver.knows(&secret);
     if !talk.printer.is_json() {
-        print(&format!(
-            "{STRONG}{name}{STRONG:#} receives events at {}; ctrl-c stops it\n",
-            clean(&receiver.url)
-        ))?;
+        print(&format!("{STRONG}{name}{STRONG:#} {}\n", cli::receives_events(&clean(&receiver.url))))?;
         print(&format!("signing secret  {}\n", clean(&secret)))?;
     }
     let outcome = tokio::select! {

@@ -1,6 +1,7 @@
 //! `switchward policy`: attaches policies to definitions and to the tenant.
 
 use switchward_api::v1;
+use switchward_messages::cli;
 
 use super::show;
 use super::talk::Talk;
@@ -48,7 +49,7 @@ async fn detach(talk: &Talk, detach: DetachPolicy) -> Result<(), Exit> {
             .client
             .call(request, |mut it, request| async move { it.policy.remove_tenant_policy(request).await });
         let reply = reply.await?;
-        let text = || "detached from the tenant\n".to_owned();
+        let text = || format!("{}\n", cli::DETACHED);
         return talk.printer.message("RemoveTenantPolicyResponse", &reply, text);
     };
     let request = v1::DetachPolicyRequest {

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use std::time::Duration;
 use switchward_api::v1;
+use switchward_messages::cli;
 
 use super::show;
 use super::talk::Talk;
@@ -137,5 +138,5 @@ fn shown(retention: &v1::Retention) -> String {
         let (decisions, quarantine) = (time(rule.decisions.as_ref()), time(rule.quarantine.as_ref()));
         table.row([definition, sessions, history, decisions, quarantine]);
     }
-    table.text("no rules: everything is kept")
+    table.text(cli::NO_RETENTION_RULES)
 }

@@ -6,6 +6,7 @@ mod settled;
 use jiff::Timestamp;
 use std::time::Duration;
 use switchward_api::v1;
+use switchward_messages::cli;
 use switchward_state::policy::CallEffect;
 
 use gates::open_gate;
@@ -55,15 +56,15 @@ pub(super) fn length(length: prost_types::Duration) -> Duration {
 /// A rule with its layer: `allow bash (policy)`.
 pub(super) fn rule(rule: &v1::MatchedRule) -> String {
     let list = word(rule.list().as_str_name(), "RULE_LIST_");
-    let capability = if rule.capability.is_empty() { "no rule matches" } else { &rule.capability };
+    let capability = if rule.capability.is_empty() { cli::NO_RULE } else { &rule.capability };
     let set_in = match rule.default_set_in() {
-        v1::DefaultSetIn::Unspecified => "",
-        v1::DefaultSetIn::Source => ", set by the format",
-        v1::DefaultSetIn::Configuration => ", set in the server's configuration",
-        v1::DefaultSetIn::Tenant => ", set in the tenant",
-        v1::DefaultSetIn::Policy => ", set in the policy",
+        v1::DefaultSetIn::Unspecified => return clean(&format!("{list}: {capability} ({})", rule.layer)),
+        v1::DefaultSetIn::Source => cli::SET_BY_FORMAT,
+        v1::DefaultSetIn::Configuration => cli::SET_IN_CONFIGURATION,
+        v1::DefaultSetIn::Tenant => cli::SET_IN_TENANT,
+        v1::DefaultSetIn::Policy => cli::SET_IN_POLICY,
     };
-    clean(&format!("{list}: {capability} ({}{set_in})", rule.layer))
+    clean(&format!("{list}: {capability} ({}, {set_in})", rule.layer))
 }
 
 /// The decision of each layer: `allow: bash (policy); ask: bash (tenant:guard@1)`.
@@ -137,7 +138,7 @@ pub(super) fn status(session: &v1::Session) -> String {
         text.push_str(&format!(": {}", clean(&session.reason)));
     }
     if session.without_policy {
-        text.push_str(&format!(" {CARE}(without its policy: the role differs){CARE:#}"));
+        text.push_str(&format!(" {CARE}({}){CARE:#}", cli::WITHOUT_POLICY));
     }
     text
 }
@@ -202,7 +203,7 @@ fn conversation(said: &[ConversationMessage]) -> String {
 pub(super) fn process_of(session: &v1::Session) -> String {
     match session.definition.as_str() {
         "" if session.assistant.is_empty() => String::new(),
-        "" => "not determined yet".to_owned(),
+        "" => cli::NO_DEFINITION_YET.to_owned(),
         name => format!("{}, version {}", clean(definition_of(name)), session.version),
     }
 }
@@ -265,10 +266,10 @@ fn runs(session: &v1::Session) -> String {
 fn option(answer: &v1::AnswerOption) -> String {
     let effect = match answer.effect() {
         v1::AnswerEffect::Unspecified | v1::AnswerEffect::Continue => "",
-        v1::AnswerEffect::Complete => "completes the session",
-        v1::AnswerEffect::Block => "blocks the session",
-        v1::AnswerEffect::Warn => "continues with a warning",
-        v1::AnswerEffect::NotifyHuman => "waits for a person",
+        v1::AnswerEffect::Complete => cli::COMPLETES_SESSION,
+        v1::AnswerEffect::Block => cli::BLOCKS_SESSION,
+        v1::AnswerEffect::Warn => cli::CONTINUES_WITH_WARNING,
+        v1::AnswerEffect::NotifyHuman => cli::WAITS_FOR_PERSON,
     };
     let key = clean(&answer.key);
     if effect.is_empty() { key } else { format!("{key}  {FAINT}{effect}{FAINT:#}") }

@@ -1,6 +1,7 @@
 //! `switchward tenant`.
 
 use switchward_api::v1;
+use switchward_messages::cli;
 
 mod quotas;
 
@@ -181,7 +182,7 @@ fn table(tenants: &[v1::Tenant]) -> String {
 fn default_of(tenant: &v1::Tenant) -> String {
     let effect = tenant.default_effect();
     if effect == v1::DefaultEffect::Unspecified {
-        return "not set (from the server's configuration, else allow)".into();
+        return cli::NO_DEFAULT_EFFECT.into();
     }
     show::word(effect.as_str_name(), "DEFAULT_EFFECT_")
 }

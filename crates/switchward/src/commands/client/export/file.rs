@@ -10,6 +10,8 @@ use std::io::{ErrorKind, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use switchward_messages::cli;
+
 use super::Progress;
 use crate::exit::Exit;
 
@@ -96,9 +98,9 @@ impl Resumable {
     /// # Errors
     /// The disk does not take them.
     pub(super) fn append(&mut self, lines: &str) -> Result<(), Exit> {
-        let failed = || format!("failed to write {}", self.path.display());
-        self.file.write_all(lines.as_bytes()).with_context(failed)?;
-        self.file.sync_data().with_context(failed)?;
+        let message = || format!("failed to write {}", self.path.display());
+        self.file.write_all(lines.as_bytes()).with_context(message)?;
+        self.file.sync_data().with_context(message)?;
         self.bytes += u64::try_from(lines.len()).unwrap_or(u64::MAX);
         Ok(())
     }
@@ -148,7 +150,7 @@ impl Resume {
 }
 
 fn restart_hint(path: &Path, resume: &Path) -> String {
-    format!("to start again, delete {} and {}", path.display(), resume.display())
+    cli::to_start_again(&path.display(), &resume.display())
 }
 
 fn broken(resume: &Path) -> Exit {
@@ -176,7 +178,7 @@ fn read(resume: &Path) -> Result<Option<Resume>, Exit> {
 
 /// Replaces a file atomically.
 fn write(path: &Path, resume: &Resume) -> Result<(), Exit> {
-    let failed = || format!("failed to write {}", path.display());
+    let message = || format!("failed to write {}", path.display());
     let half = beside(path, ".new");
     let text = serde_json::to_vec(resume).map_err(anyhow::Error::from)?;
     let mut file = OpenOptions::new()
@@ -185,10 +187,10 @@ fn write(path: &Path, resume: &Resume) -> Result<(), Exit> {
         .truncate(true)
         .mode(MODE)
         .open(&half)
-        .with_context(failed)?;
-    file.write_all(&text).and_then(|()| file.sync_all()).with_context(failed)?;
-    std::fs::rename(&half, path).with_context(failed)?;
+        .with_context(message)?;
+    file.write_all(&text).and_then(|()| file.sync_all()).with_context(message)?;
+    std::fs::rename(&half, path).with_context(message)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).with_context(failed)?;
+    File::open(folder).and_then(|folder| folder.sync_all()).with_context(message)?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The settings for the gates of a session, and their sources.
 
 use switchward_api::v1::{self, SettingSource};
+use switchward_messages::cli;
 use switchward_state::approval::Quorum;
 
 use super::{count_of, length};
@@ -48,9 +49,9 @@ fn sourced(text: String, source: SettingSource) -> String {
     let by = match source {
         SettingSource::Unspecified => return String::new(),
         SettingSource::Start => "start",
-        SettingSource::DefinitionEntry => "directory, definition entry",
-        SettingSource::OwnerEntry => "directory, owner entry",
-        SettingSource::Directory => "directory, default audience",
+        SettingSource::DefinitionEntry => cli::FROM_DEFINITION_ENTRY,
+        SettingSource::OwnerEntry => cli::FROM_OWNER_ENTRY,
+        SettingSource::Directory => cli::FROM_DEFAULT_AUDIENCE,
         SettingSource::Definition => "definition",
     };
     format!("{text} ({by})")
