@@ -16,13 +16,13 @@ pub use target::{Target, TargetHost};
 #[error("{message}")]
 pub struct Refused {
     /// The stable reason code.
-    pub reason: crate::Reason,
+    pub reason: crate::DeliveryReason,
     /// What is wrong, for the author of the address. Never contains an address that a name resolves to.
     pub message: String,
 }
 
 impl Refused {
-    fn new(reason: crate::Reason, message: impl Into<String>) -> Self {
+    fn new(reason: crate::DeliveryReason, message: impl Into<String>) -> Self {
         Self { reason, message: message.into() }
     }
 }

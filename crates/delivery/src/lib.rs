@@ -17,15 +17,16 @@
 //! [`bus`]: switchward_bus
 
 pub mod channels;
+mod failed;
 pub mod guard;
 pub mod http;
 pub mod limits;
 pub mod mail;
 pub mod model;
 pub mod openid;
-mod reason;
 mod secret;
 pub mod worker;
 
-pub use reason::{Failed, Reason};
+pub use failed::Failed;
 pub use secret::Secret;
+pub use switchward_machine::DeliveryReason;

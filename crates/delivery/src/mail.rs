@@ -13,12 +13,12 @@ pub use smtp::{Smtp, SmtpConfig, SmtpTls};
 
 use switchward_mail::Signer;
 
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// A transport for mails.
 #[async_trait]
 pub trait Post: Send + Sync + 'static {
-    /// Sends a mail. [`Reason::MailRejected`] and [`Reason::MailInvalid`] are permanent failures, every other reason may
+    /// Sends a mail. [`DeliveryReason::MailRejected`] and [`DeliveryReason::MailInvalid`] are permanent failures, every other reason may
     /// be transient.
     async fn send(&self, tenant: u32, mail: &Composed) -> Result<(), Failed>;
 }
@@ -117,5 +117,5 @@ impl Sender {
 }
 
 fn invalid(message: impl Into<String>) -> Failed {
-    Failed::new(Reason::MailInvalid, message)
+    Failed::new(DeliveryReason::MailInvalid, message)
 }

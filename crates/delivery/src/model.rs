@@ -22,7 +22,7 @@ pub use question::{Classify, Extract, Intent, Judge, Kind, Question};
 use crate::guard::Egress;
 use crate::http::{Client, Request, Response};
 use crate::limits::{DEADLINE_MS_MAX, MODEL_CALLS_MAX, MODEL_OUTPUT_TOKENS_MAX};
-use crate::{Failed, Reason, Secret};
+use crate::{DeliveryReason, Failed, Secret};
 
 /// The API that an endpoint has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -111,7 +111,8 @@ impl Model {
         question.check()?;
         let deadline = deadline.min(self.config.deadline).min(Duration::from_millis(DEADLINE_MS_MAX));
         let begun = Instant::now();
-        let late = || Failed::new(Reason::Timeout, "too many other questions were open until its deadline");
+        let late =
+            || Failed::new(DeliveryReason::Timeout, "too many other questions were open until its deadline");
         let turn = timeout(deadline, self.turns.acquire()).await.map_err(|_| late())?;
         let _turn = turn.map_err(|_| late())?;
         let answer = self.ask(tenant, question, deadline.saturating_sub(begun.elapsed())).await?;
@@ -119,7 +120,10 @@ impl Model {
         if schema::holds(result_schema, &result) {
             Ok(result)
         } else {
-            Err(Failed::new(Reason::ModelAnswerInvalid, "the answer does not match the result schema"))
+            Err(Failed::new(
+                DeliveryReason::ModelAnswerInvalid,
+                "the answer does not match the result schema",
+            ))
         }
     }
 
@@ -179,10 +183,10 @@ fn check_status(response: &Response) -> Result<(), Failed> {
     let status = response.status;
     let reason = match status {
         200 => return Ok(()),
-        401 | 403 => Reason::ModelUnauthorized,
-        429 => Reason::ModelLimited,
-        408 | 500..=599 => Reason::ModelUnavailable,
-        _ => Reason::ModelRejected,
+        401 | 403 => DeliveryReason::ModelUnauthorized,
+        429 => DeliveryReason::ModelLimited,
+        408 | 500..=599 => DeliveryReason::ModelUnavailable,
+        _ => DeliveryReason::ModelRejected,
     };
     let called = error_type(&response.body).map(|word| format!(" ({word})")).unwrap_or_default();
     let message = format!("the model's endpoint answered with status {status}{called}");
@@ -197,5 +201,5 @@ fn error_type(body: &Value) -> Option<&str> {
 }
 
 fn not_as_asked() -> Failed {
-    Failed::new(Reason::ModelAnswerInvalid, "the model's answer does not have the requested form")
+    Failed::new(DeliveryReason::ModelAnswerInvalid, "the model's answer does not have the requested form")
 }

@@ -122,7 +122,7 @@ pub struct DeliveryWorker {
 
 impl DeliveryWorker {
     /// Creates a worker. Without a model, jobs for one fail with
-    /// [`Reason::NotConfigured`](crate::Reason::NotConfigured).
+    /// [`DeliveryReason::NotConfigured`](crate::DeliveryReason::NotConfigured).
     #[must_use]
     pub fn new(
         bus: Arc<dyn Bus>,
@@ -135,7 +135,7 @@ impl DeliveryWorker {
     }
 
     /// Adds a mail channel; without one, mails fail with
-    /// [`Reason::NotConfigured`](crate::Reason::NotConfigured).
+    /// [`DeliveryReason::NotConfigured`](crate::DeliveryReason::NotConfigured).
     #[must_use]
     pub fn with_mail(self, channel: Option<MailChannel>) -> Self {
         Self { mail: channel, ..self }

@@ -15,7 +15,8 @@ use switchward_messages::{mail_cap, warning};
 use switchward_state::approval::Reminders;
 use switchward_state::catalogue::{InstallMachine, InstallTenancy, Role, Tenancy};
 use switchward_state::delivery::{
-    AckEffect, DeferEffect, Effect, EffectBody, MailCap, MailFull, Purpose, mail_counts, mail_full,
+    AckEffect, DeferEffect, Effect, EffectBody, FailureCode, MailCap, MailFull, Purpose, mail_counts,
+    mail_full,
 };
 use switchward_state::limits::{
     HOUR_MS, MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX, MAILS_UNNOTIFIED_PART,
@@ -202,7 +203,7 @@ fn a_mail_that_was_put_off_for_a_cap_is_said_to_wait_until_then() {
     let mut shard = Shard::new();
     let (id, gate, mails) = shard.ask("one", &["kim@acme.example", "dana@acme.example"]);
     let until = START.after_ms(HOUR_MS);
-    let (code, message) = (MailCap::Tenant.code().to_owned(), mail_cap(MailCap::Tenant));
+    let (code, message) = (FailureCode::MailCap(MailCap::Tenant), mail_cap(MailCap::Tenant));
     let attempt = mails[0].attempt();
     let wait_ms = until.since_ms(shard.now);
     let defer = DeferEffect { number: mails[0].number, attempt, wait_ms, code, message, made: false };
@@ -235,7 +236,7 @@ fn a_reminder_that_waits_does_not_make_its_person_one_who_knows_nothing() {
     let key = Key::item(TENANT, id, gate);
     let (_, reminders) =
         queued(shard.execute("", Scope::Session(id), Body::Session(SessionCommand::Sweep(Sweep { key }))));
-    let (code, message) = (MailCap::Address.code().to_owned(), mail_cap(MailCap::Address));
+    let (code, message) = (FailureCode::MailCap(MailCap::Address), mail_cap(MailCap::Address));
     let (number, attempt) = (reminders[0].number, reminders[0].attempt());
     let wait_ms = HOUR_MS;
     let defer = DeferEffect { number, attempt, wait_ms, code, message, made: false };

@@ -11,12 +11,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchward_engine::{decide, published_types};
 use switchward_formats::compile_file;
-use switchward_machine::{Digest, SessionId, TenantId, Time};
+use switchward_machine::{DeliveryReason, Digest, SessionId, TenantId, Time};
 use switchward_state::catalogue::{
     Deploy, InstallMachine, InstallTenancy, Role, Settings, Tenancy, TenantOutbox,
 };
 use switchward_state::delivery::{
-    AckEffect, Attempt, DeferEffect, EffectBody, Endpoint, FailEffect, SourceSecret,
+    AckEffect, Attempt, DeferEffect, EffectBody, Endpoint, FailEffect, FailureCode, SourceSecret,
 };
 use switchward_state::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TENANT_OUTBOX_MAX};
 use switchward_state::seal::SecretOf;
@@ -294,7 +294,7 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
         number: 1,
         attempt,
         wait_ms: 4_000,
-        code: "timeout".into(),
+        code: FailureCode::Attempt(DeliveryReason::Timeout),
         message: "too slow".into(),
         made: true,
     };
@@ -318,7 +318,7 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
     );
     let ack = |number| Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }));
     let fail =
-        FailEffect { number: 2, code: "webhook_failed".into(), message: String::new(), round: Some(0) };
+        FailEffect { number: 2, code: FailureCode::WebhookFailed, message: String::new(), round: Some(0) };
     assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 1);
     assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 0);
     assert_eq!(rows.execute(Scope::Catalogue, Body::Delivery(DeliveryCommand::FailEffect(fail))).1.len(), 1);

@@ -9,6 +9,7 @@
 
 mod act;
 mod analysis;
+mod delivery_reason;
 mod exit;
 mod gate;
 mod guard;
@@ -29,6 +30,7 @@ pub use act::{
     WaitOn, Wanted, Work, WorkKind,
 };
 pub use analysis::{Analysis, analyse};
+pub use delivery_reason::DeliveryReason;
 pub use exit::{Ending, Exit, Outcome, Target, Trigger};
 pub use gate::{Decision, GateKind, GateSpec, Inquiry, Resolve, Rounds};
 pub use guard::Guard;

@@ -6,15 +6,14 @@ use std::time::Duration;
 use switchward_delivery::worker::{
     AnswerError, Answers, Delivered, DeliveryJob, JobChannel, JobHead, Origin, Outcome,
 };
-use switchward_delivery::{Failed, Reason as Why};
+use switchward_delivery::{DeliveryReason, Failed};
 use switchward_machine::{Digest, Micros, OpenId};
 use switchward_shard::{Cluster, Failure};
-use switchward_state::delivery::{AckEffect, Attempt, DeferEffect, DeliveryCommand, FailEffect};
+use switchward_state::delivery::{AckEffect, Attempt, DeferEffect, DeliveryCommand, FailEffect, FailureCode};
 use switchward_state::work::{CompleteWork, FailWork, WorkCommand};
 use switchward_state::{Body, Command, OutboxScope, Reason, RequestId, Scope, ViewError};
 use switchward_webhook::retry::wait;
 
-use crate::failure_code::FailureCode;
 use crate::health;
 use crate::query::ShardView;
 
@@ -113,7 +112,7 @@ impl ToShards {
         let wanted = failed.retry_after;
         let (wait, dead) = match &job.channel {
             JobChannel::Event { .. } => {
-                let again = reason != Why::ReceiverGone;
+                let again = reason != DeliveryReason::ReceiverGone;
                 let wait = again.then(|| next_event(job, number, attempt, wanted)).flatten();
                 (wait, FailureCode::WebhookFailed)
             }
@@ -124,12 +123,12 @@ impl ToShards {
         };
         match wait {
             Some(wait) => {
-                let code = FailureCode::Attempt(reason).word().to_owned();
+                let code = FailureCode::Attempt(reason);
                 let defer = DeferEffect { number, attempt, wait_ms: wait, code, message, made: true };
                 DeliveryCommand::DeferEffect(defer)
             }
             None => {
-                let (code, round) = (dead.word().to_owned(), Some(attempt.round));
+                let (code, round) = (dead, Some(attempt.round));
                 DeliveryCommand::FailEffect(FailEffect { number, code, message, round })
             }
         }
@@ -185,7 +184,7 @@ fn done(job: &JobHead, item: OpenId, fence: u64, outcome: Outcome) -> Option<Com
             WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens })
         }
         // It was not begun, and so is no attempt: when its lease is over, it goes out again.
-        Err(Failed { reason: Why::NotBegun, .. }) => return None,
+        Err(Failed { reason: DeliveryReason::NotBegun, .. }) => return None,
         Err(Failed { reason, message, .. }) => {
             let message = format!("{reason}: {message}");
             // No answer came in: it, or an attempt before it, may have been done all the same.

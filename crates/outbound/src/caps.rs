@@ -23,12 +23,12 @@ use switchward_bus::{Bus, BusError, Count, Counter, Counting};
 use switchward_machine::{Digest, SessionId, TenantId, Time};
 use switchward_shard::{Cluster, Failure, Shard};
 use switchward_state::delivery::{
-    DeferEffect, DeliveryCommand, Effect, MailCount, MailFull, mail_counts, mail_full, mail_limits,
+    DeferEffect, DeliveryCommand, Effect, FailureCode, MailCount, MailFull, mail_counts, mail_full,
+    mail_limits,
 };
 use switchward_state::{Body, ViewError};
 
 use super::effects::{submit, unreadable};
-use super::failure_code::FailureCode;
 use crate::query::ShardView;
 
 /// When a mail that could not be counted is tried again.
@@ -104,8 +104,7 @@ impl Caps {
         };
         let Attempted { tenant, session, effect, .. } = attempted;
         let (number, attempt, wait_ms) = (effect.number, effect.attempt(), full.until.since_ms(now));
-        let (code, message) =
-            (FailureCode::MailCap(full.cap).word().to_owned(), switchward_messages::mail_cap(full.cap));
+        let (code, message) = (FailureCode::MailCap(full.cap), switchward_messages::mail_cap(full.cap));
         let defer = DeferEffect { number, attempt, wait_ms, code, message, made: false };
         let body = Body::Delivery(DeliveryCommand::DeferEffect(defer));
         submit(shard, *tenant, *session, body).await.map(|()| Admitted::Deferred)

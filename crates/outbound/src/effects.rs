@@ -16,7 +16,9 @@ use switchward_delivery::limits::JOBS_MAX;
 use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
 use switchward_machine::{Channel, SessionId, TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, SystemClock};
-use switchward_state::delivery::{AckEffect, Attempt, DeliveryCommand, Effect, EffectBody, FailEffect};
+use switchward_state::delivery::{
+    AckEffect, Attempt, DeliveryCommand, Effect, EffectBody, FailEffect, FailureCode,
+};
 use switchward_state::{Body, Command, OutboxScope, ViewError};
 use tokio::{sync::watch, time::Instant};
 
@@ -24,7 +26,6 @@ use super::capacity::{Capacities, Capacity};
 use super::caps::{Admitted, Attempted, Caps};
 use super::leading;
 use super::rules::Known;
-use crate::failure_code::FailureCode;
 use crate::query::{EffectKey, Queue, QueuedEffect, ShardView};
 use crate::render::mail;
 use crate::render::webhook::{self, Hook};
@@ -225,8 +226,8 @@ async fn unsent(
     let (Some(effect), Some(session)) = (effect, due.key.session()) else { return Ok(false) };
     let EffectBody::Message { channel: Channel::Email, .. } = &effect.body else { return Ok(false) };
     if !std::mem::replace(&mut out.mail_reported, true) {
-        let code = FailureCode::MailNotConfigured.word();
-        tracing::warn!(code, "mails become dead letters: the configuration has no [mail]");
+        let code = FailureCode::MailNotConfigured;
+        tracing::warn!(%code, "mails become dead letters: the configuration has no [mail]");
     }
     let message = "the server sends no mail: its configuration has no [mail]; add it and retry the effect";
     let message = message.to_owned();
@@ -376,7 +377,7 @@ fn prepare(
 
 /// An effect that will never go out must not stand before the others.
 async fn give_up(shard: &Shard, due: &Named, code: FailureCode, message: String) -> Result<(), Failure> {
-    let (number, round, code) = (due.number, Some(due.round), code.word().to_owned());
+    let (number, round) = (due.number, Some(due.round));
     let fail = FailEffect { number, code, message, round };
     submit(shard, due.key.tenant(), due.session, Body::Delivery(DeliveryCommand::FailEffect(fail))).await
 }

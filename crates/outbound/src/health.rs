@@ -2,11 +2,11 @@
 //! time, whichever server has tried and however often servers were restarted.
 
 use std::time::Duration;
-use switchward_delivery::{Failed, Reason, worker::Outcome};
+use switchward_delivery::{DeliveryReason, Failed, worker::Outcome};
 use switchward_machine::TenantId;
 use switchward_shard::Cluster;
-use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, Endpoint};
-use switchward_state::limits::{DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX};
+use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, Endpoint, FailureCode};
+use switchward_state::limits::ENDPOINT_FAILURE_BYTES_MAX;
 use switchward_state::{Body, Command, Scope};
 use switchward_webhook::retry::{AttemptOutcome, EndpointHealth};
 
@@ -19,14 +19,17 @@ pub(super) async fn watch(cluster: &Cluster, tenant: TenantId, id: &str, outcome
     let (verdict, failure) = match outcome {
         Ok(_) => (AttemptOutcome::Delivered, None),
         Err(Failed { reason, message, .. }) => {
-            let verdict =
-                if *reason == Reason::ReceiverGone { AttemptOutcome::Gone } else { AttemptOutcome::Failed };
-            let code = cut(reason.code(), DEAD_CODE_BYTES_MAX);
+            let verdict = if *reason == DeliveryReason::ReceiverGone {
+                AttemptOutcome::Gone
+            } else {
+                AttemptOutcome::Failed
+            };
+            let code = FailureCode::Attempt(*reason);
             (verdict, Some((code, cut(message, ENDPOINT_FAILURE_BYTES_MAX))))
         }
     };
     let (health, now) = (endpoint.health.unwrap_or_default(), cluster.now());
-    let failed = failure.as_ref().map(|(code, message)| (code.as_str(), message.as_str()));
+    let failed = failure.as_ref().map(|(code, message)| (code, message.as_str()));
     if health.after(failed, now).is_some() {
         change(cluster, tenant, ChangeEndpoint::Note { id: id.to_owned(), failure }).await;
     }
@@ -121,7 +124,7 @@ mod tests {
             .unwrap();
     }
 
-    async fn attempt(cluster: &Cluster, failure: Option<Reason>) -> Endpoint {
+    async fn attempt(cluster: &Cluster, failure: Option<DeliveryReason>) -> Endpoint {
         let outcome = match failure {
             None => Ok(Delivered::Webhook { status: 204 }),
             Some(reason) => Err(Failed::new(reason, "it answered 500")),
@@ -136,19 +139,19 @@ mod tests {
         let long = u64::try_from(FAILING_MAX.as_millis()).unwrap();
         let cluster = open(data.path(), &clock).await;
         put(&cluster).await;
-        attempt(&cluster, Some(Reason::ReceiverRefused)).await;
+        attempt(&cluster, Some(DeliveryReason::ReceiverRefused)).await;
         clock.advance(long - 1);
-        let failing = attempt(&cluster, Some(Reason::ReceiverRefused)).await;
+        let failing = attempt(&cluster, Some(DeliveryReason::ReceiverRefused)).await;
         assert_eq!((failing.disabled, failing.health.unwrap().failing_since), (None, Some(BEGUN)));
         cluster.shutdown().await.unwrap();
         drop(cluster);
         let cluster = open(data.path(), &clock).await;
         clock.advance(1);
-        let over = attempt(&cluster, Some(Reason::Timeout)).await;
+        let over = attempt(&cluster, Some(DeliveryReason::Timeout)).await;
         assert_eq!(over.disabled.as_deref(), Some("failing"));
         // Put again it has all of the time before it.
         put(&cluster).await;
-        let again = attempt(&cluster, Some(Reason::Timeout)).await;
+        let again = attempt(&cluster, Some(DeliveryReason::Timeout)).await;
         assert_eq!((again.disabled, again.health.unwrap().failing_since), (None, Some(cluster.now())));
         cluster.shutdown().await.unwrap();
     }
@@ -161,24 +164,28 @@ mod tests {
         let health = attempt(&cluster, None).await.health.unwrap();
         assert_eq!((health.succeeded, health.failing_since), (Some(BEGUN), None));
         clock.advance(ENDPOINT_NOTED_MS - 1);
-        assert_eq!(attempt(&cluster, Some(Reason::Timeout)).await.health.unwrap(), health, "too soon");
+        assert_eq!(
+            attempt(&cluster, Some(DeliveryReason::Timeout)).await.health.unwrap(),
+            health,
+            "too soon"
+        );
         clock.advance(1);
-        let failing = attempt(&cluster, Some(Reason::Timeout)).await.health.unwrap();
+        let failing = attempt(&cluster, Some(DeliveryReason::Timeout)).await.health.unwrap();
         assert_eq!(failing.failing_since, Some(cluster.now()));
-        assert_eq!(failing.failed.as_ref().map(|failed| failed.code.as_str()), Some("timeout"));
+        assert_eq!(failing.failed.as_ref().map(|failed| failed.code.word()), Some("timeout"));
         clock.advance(ENDPOINT_NOTED_AGAIN_MS - 1);
         assert_eq!(
-            attempt(&cluster, Some(Reason::ConnectFailed)).await.health.unwrap(),
+            attempt(&cluster, Some(DeliveryReason::ConnectFailed)).await.health.unwrap(),
             failing,
             "too soon to record it again"
         );
         clock.advance(1);
-        let later = attempt(&cluster, Some(Reason::ConnectFailed)).await.health.unwrap();
+        let later = attempt(&cluster, Some(DeliveryReason::ConnectFailed)).await.health.unwrap();
         assert_eq!(later.failing_since, failing.failing_since);
-        assert_eq!(later.failed.as_ref().map(|failed| failed.code.as_str()), Some("connect_failed"));
+        assert_eq!(later.failed.as_ref().map(|failed| failed.code.word()), Some("connect_failed"));
         let well = attempt(&cluster, None).await.health.unwrap();
         assert_eq!((well.failing_since, well.succeeded), (None, Some(cluster.now())));
-        let gone = attempt(&cluster, Some(Reason::ReceiverGone)).await;
+        let gone = attempt(&cluster, Some(DeliveryReason::ReceiverGone)).await;
         assert_eq!(gone.disabled.as_deref(), Some("gone"));
         cluster.shutdown().await.unwrap();
     }

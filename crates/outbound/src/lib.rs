@@ -5,7 +5,6 @@
 //! - [`Worker`] runs a delivery worker in a process of its own. It asks and reports by [`FromServers`], and servers answer it by
 //!   [`DeliveryServer`].
 //! - [`TenantRules`] are the egress rules of tenants.
-//! - [`FailureCode`] says why an effect was deferred or given up.
 //! - The modules below `render` write what mails and webhooks say.
 //!
 //! It must never know the configuration's files: it is given settings and an open bus.
@@ -15,7 +14,6 @@ mod backoff;
 mod capacity;
 mod caps;
 mod effects;
-mod failure_code;
 mod health;
 mod leading;
 mod ping;
@@ -28,7 +26,6 @@ mod role;
 mod rules;
 mod timers;
 
-pub use failure_code::FailureCode;
 pub use remote::{AskServers, DeliveryServer, FromServers};
 pub use role::{RelaySettings, Role, WORK, WORK_OF_MODELS, Worker, WorkerSettings};
 pub use rules::{Names, TenantRules};

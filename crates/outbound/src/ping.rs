@@ -2,20 +2,19 @@
 
 use async_trait::async_trait;
 use std::time::{Duration, Instant};
-use switchward_delivery::{Reason, http::Client};
+use switchward_delivery::{DeliveryReason, http::Client};
 use switchward_gateway::{
     names,
     services::{Pinged, Pings},
 };
 use switchward_machine::{OpenId, SessionId, TenantId};
 use switchward_shard::{Clock as _, Cluster, SystemClock};
-use switchward_state::delivery::Endpoint;
+use switchward_state::delivery::{Endpoint, FailureCode};
 use switchward_webhook::{
     Body, Data, EventType, Group,
     retry::{Attempt, AttemptOutcome},
 };
 
-use crate::failure_code::FailureCode;
 use crate::render::webhook;
 
 /// How long the answer to a single message may take.
@@ -53,12 +52,12 @@ impl Pings for Pinger {
                     AttemptOutcome::Delivered => Pinged { status, ..pinged },
                     AttemptOutcome::Gone => failed(
                         Pinged { status, ..pinged },
-                        FailureCode::Attempt(Reason::ReceiverGone),
+                        FailureCode::Attempt(DeliveryReason::ReceiverGone),
                         message,
                     ),
                     AttemptOutcome::Failed => failed(
                         Pinged { status, ..pinged },
-                        FailureCode::Attempt(Reason::ReceiverRefused),
+                        FailureCode::Attempt(DeliveryReason::ReceiverRefused),
                         message,
                     ),
                 }
@@ -69,7 +68,7 @@ impl Pings for Pinger {
 }
 
 fn failed(pinged: Pinged, code: FailureCode, message: String) -> Pinged {
-    Pinged { code: code.word().to_owned(), message, ..pinged }
+    Pinged { code: Some(code), message, ..pinged }
 }
 
 /// The example data of a message of this type: names that do not exist.

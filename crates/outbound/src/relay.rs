@@ -11,7 +11,7 @@ use switchward_delivery::channels::HttpRequest;
 use switchward_delivery::limits::JOBS_MAX;
 use switchward_delivery::model::{Kind, Question};
 use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
-use switchward_delivery::{Failed, Reason};
+use switchward_delivery::{DeliveryReason, Failed};
 use switchward_engine::WorkView;
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
 use switchward_shard::{Failure, Shard};
@@ -257,7 +257,7 @@ fn input(work: &WorkView, stored: &Value) -> Result<JobInput, Failed> {
         WorkKind::Classify => Kind::Classify,
         WorkKind::Intent => Kind::Intent,
         WorkKind::Agent | WorkKind::Delegate => {
-            return Err(Failed::new(Reason::JobInvalid, "only workers do this kind of work"));
+            return Err(Failed::new(DeliveryReason::JobInvalid, "only workers do this kind of work"));
         }
     };
     let question = Question::read(kind, stored)?;

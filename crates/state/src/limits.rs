@@ -139,8 +139,8 @@ pub const OUTBOX_MAX: usize = 10_000;
 pub const OUTBOX_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What an effect takes beside its texts, bytes; about what its row has.
 pub const EFFECT_BYTES: usize = 128;
-/// The code of what made an effect a dead letter, bytes.
-pub const DEAD_CODE_BYTES_MAX: usize = 64;
+/// The code with which a program reports that an effect cannot be delivered, bytes.
+pub const FAILURE_CODE_BYTES_MAX: usize = 64;
 /// Incidents that a session shows; of more, the oldest.
 pub const INCIDENTS_SHOWN_MAX: usize = 20;
 /// Names of a tenant's directory.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::limits::RESULT_BYTES_MAX;
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// Refuses a result that is too large.
 pub(super) fn bounded(result: &Value) -> Result<(), Failed> {
@@ -12,5 +12,5 @@ pub(super) fn bounded(result: &Value) -> Result<(), Failed> {
         return Ok(());
     }
     let message = format!("the result has {bytes} bytes as JSON, at most {RESULT_BYTES_MAX} are allowed");
-    Err(Failed::new(Reason::AnswerTooLarge, message))
+    Err(Failed::new(DeliveryReason::AnswerTooLarge, message))
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::CallContext;
 use super::bounds::bounded;
 use crate::http::{Client, Request};
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// The HTTP request of a definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,10 +29,11 @@ impl HttpRequest {
     /// Reads the input of work: `{method, url, headers?: {name: value}, body?}`. Unknown fields are ignored.
     ///
     /// # Errors
-    /// [`Reason::JobInvalid`] if a field is missing or has another type.
+    /// [`DeliveryReason::JobInvalid`] if a field is missing or has another type.
     pub fn read(input: &Value) -> Result<Self, Failed> {
-        Self::deserialize(input)
-            .map_err(|error| Failed::new(Reason::JobInvalid, format!("the request cannot be read: {error}")))
+        Self::deserialize(input).map_err(|error| {
+            Failed::new(DeliveryReason::JobInvalid, format!("the request cannot be read: {error}"))
+        })
     }
 }
 
@@ -88,7 +89,7 @@ mod tests {
             json!({ "method": "GET", "url": "https://a.example", "headers": { "x": 1 } }),
             json!(null),
         ] {
-            assert_eq!(read(input), Err(Reason::JobInvalid));
+            assert_eq!(read(input), Err(DeliveryReason::JobInvalid));
         }
         let least =
             HttpRequest { method: "GET".into(), url: "https://a.example".into(), headers: None, body: None };

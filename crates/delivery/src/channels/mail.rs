@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::CallContext;
 use crate::mail::{OutboundMail, Post, Sender, compose};
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// The sender of mails, and their transport.
 #[derive(Clone)]
@@ -22,10 +22,10 @@ pub(crate) async fn perform(
     outbound: &OutboundMail,
 ) -> Result<String, Failed> {
     let Some(channel) = channel else {
-        return Err(Failed::new(Reason::NotConfigured, "this server has no mail server configured"));
+        return Err(Failed::new(DeliveryReason::NotConfigured, "this server has no mail server configured"));
     };
     let mail = compose(outbound, &channel.sender)?;
-    let late = || Failed::new(Reason::Timeout, "the mail server took too long");
+    let late = || Failed::new(DeliveryReason::Timeout, "the mail server took too long");
     let sent = tokio::time::timeout(call.deadline, channel.post.send(call.tenant, &mail));
     sent.await.unwrap_or_else(|_| Err(late())).map(|()| mail.message_id)
 }

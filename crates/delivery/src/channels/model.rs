@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::CallContext;
 use super::bounds::bounded;
 use crate::model::{Model, Question};
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// Asks a question. The result meets the result schema.
 pub(crate) async fn perform(
@@ -15,7 +15,7 @@ pub(crate) async fn perform(
     result_schema: &Value,
 ) -> Result<Value, Failed> {
     let Some(model) = model else {
-        return Err(Failed::new(Reason::NotConfigured, "this server has no model configured"));
+        return Err(Failed::new(DeliveryReason::NotConfigured, "this server has no model configured"));
     };
     let result = model.perform(call.tenant, question, result_schema, call.deadline).await?;
     bounded(&result).map(|()| result)

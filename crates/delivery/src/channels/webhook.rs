@@ -10,7 +10,7 @@ use switchward_webhook::retry::{Attempt, AttemptOutcome};
 use super::CallContext;
 use crate::http::{Client, Request};
 use crate::limits::HOOK_MS_MAX;
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// A message to a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ async fn send_message(client: &Client, call: &CallContext<'_>, message: &Message
     if (200..300).contains(&status) {
         return Ok(status);
     }
-    Err(Failed::new(Reason::ReceiverRefused, format!("the receiver answered {status}")))
+    Err(Failed::new(DeliveryReason::ReceiverRefused, format!("the receiver answered {status}")))
 }
 
 /// Returns the content type and the body of a message.
@@ -101,9 +101,9 @@ async fn send_event(client: &Client, call: &CallContext<'_>, event: &Event) -> R
     let message = format!("the endpoint answered {status}");
     match Attempt::Answered(status).verdict() {
         AttemptOutcome::Delivered => Ok(status),
-        AttemptOutcome::Gone => Err(Failed::new(Reason::ReceiverGone, message)),
+        AttemptOutcome::Gone => Err(Failed::new(DeliveryReason::ReceiverGone, message)),
         AttemptOutcome::Failed => {
-            Err(Failed { retry_after, ..Failed::new(Reason::ReceiverRefused, message) })
+            Err(Failed { retry_after, ..Failed::new(DeliveryReason::ReceiverRefused, message) })
         }
     }
 }

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::Refused;
 use super::egress::Egress;
-use crate::Reason;
+use crate::DeliveryReason;
 
 struct V4(Ipv4Addr, u32, &'static str);
 struct V6(Ipv6Addr, u32, &'static str);
@@ -91,7 +91,7 @@ pub fn special_range(address: IpAddr) -> Option<&'static str> {
 ///
 /// # Errors
 ///
-/// [`Reason::AddressRefused`] for every address of a special range, but for 127.0.0.0/8 and ::1 if the rules allow
+/// [`DeliveryReason::AddressRefused`] for every address of a special range, but for 127.0.0.0/8 and ::1 if the rules allow
 /// loopback, and for private networks if they allow those. An IPv4 address embedded in IPv6 stays refused.
 pub fn check_address(address: IpAddr, egress: &Egress) -> Result<(), Refused> {
     match special_range(address) {
@@ -100,7 +100,7 @@ pub fn check_address(address: IpAddr, egress: &Egress) -> Result<(), Refused> {
         Some("private" | "unique local") if egress.allow_private => Ok(()),
         Some(_) => {
             let message = "the address is not in the public network";
-            Err(Refused::new(Reason::AddressRefused, message))
+            Err(Refused::new(DeliveryReason::AddressRefused, message))
         }
     }
 }

@@ -7,7 +7,7 @@ use url::{Host, Url};
 use super::Refused;
 use super::egress::Egress;
 use super::ranges::check_address;
-use crate::Reason;
+use crate::DeliveryReason;
 use crate::limits::{HOST_BYTES_MAX, URL_BYTES_MAX};
 
 /// An address that may be requested, as far as can be checked without resolving its name.
@@ -39,17 +39,23 @@ impl Target {
         let url = read_url(text)?;
         check_scheme(&url, egress)?;
         if !url.username().is_empty() || url.password().is_some() || authority(text).contains('@') {
-            return Err(Refused::new(Reason::UrlInvalid, "the address contains a user name or a password"));
+            return Err(Refused::new(
+                DeliveryReason::UrlInvalid,
+                "the address contains a user name or a password",
+            ));
         }
         let host = host_of(&url)?;
         let port = url
             .port_or_known_default()
-            .ok_or_else(|| Refused::new(Reason::PortRefused, "the address has no port"))?;
+            .ok_or_else(|| Refused::new(DeliveryReason::PortRefused, "the address has no port"))?;
         if !egress.ports.contains(&port) {
-            return Err(Refused::new(Reason::PortRefused, format!("the port {port} is not allowed")));
+            return Err(Refused::new(DeliveryReason::PortRefused, format!("the port {port} is not allowed")));
         }
         if !egress.allows_host(&host) {
-            return Err(Refused::new(Reason::HostRefused, "the host is not on the list of allowed hosts"));
+            return Err(Refused::new(
+                DeliveryReason::HostRefused,
+                "the host is not on the list of allowed hosts",
+            ));
         }
         match host {
             Host::Domain(_) => {}
@@ -86,14 +92,15 @@ impl Target {
 fn read_url(text: &str) -> Result<Url, Refused> {
     if text.len() > URL_BYTES_MAX {
         let message = format!("the address has {} bytes, at most {URL_BYTES_MAX} are allowed", text.len());
-        return Err(Refused::new(Reason::UrlInvalid, message));
+        return Err(Refused::new(DeliveryReason::UrlInvalid, message));
     }
     if text.chars().any(|char| char.is_control() || char.is_whitespace() || char == '\\') {
         let message = "the address contains a space, a control character or a backslash";
-        return Err(Refused::new(Reason::UrlInvalid, message));
+        return Err(Refused::new(DeliveryReason::UrlInvalid, message));
     }
-    let mut url = Url::parse(text)
-        .map_err(|error| Refused::new(Reason::UrlInvalid, format!("the address cannot be read: {error}")))?;
+    let mut url = Url::parse(text).map_err(|error| {
+        Refused::new(DeliveryReason::UrlInvalid, format!("the address cannot be read: {error}"))
+    })?;
     url.set_fragment(None);
     Ok(url)
 }
@@ -102,14 +109,14 @@ fn check_scheme(url: &Url, egress: &Egress) -> Result<(), Refused> {
     match url.scheme() {
         "https" => Ok(()),
         "http" if egress.allow_http => Ok(()),
-        "http" => Err(Refused::new(Reason::SchemeRefused, "only https is allowed here")),
-        _ => Err(Refused::new(Reason::SchemeRefused, "only http and https are allowed")),
+        "http" => Err(Refused::new(DeliveryReason::SchemeRefused, "only https is allowed here")),
+        _ => Err(Refused::new(DeliveryReason::SchemeRefused, "only http and https are allowed")),
     }
 }
 
 fn host_of(url: &Url) -> Result<Host<String>, Refused> {
     let host = url.host().map(|host| host.to_owned());
-    let refused = |message: &str| Err(Refused::new(Reason::UrlInvalid, message));
+    let refused = |message: &str| Err(Refused::new(DeliveryReason::UrlInvalid, message));
     match host {
         Some(Host::Domain(name)) if name.trim_matches('.').is_empty() => refused("the address has no host"),
         Some(Host::Domain(name)) if name.len() > HOST_BYTES_MAX => refused("the host name is too long"),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Response;
 use crate::limits::{ANSWER_BODY_BYTES_MAX, RETRY_AFTER_MS_MAX};
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// Reads a whole answer.
 pub(super) async fn read(mut response: reqwest::Response) -> Result<Response, Failed> {
@@ -28,7 +28,7 @@ pub(super) async fn read(mut response: reqwest::Response) -> Result<Response, Fa
 
 fn too_large() -> Failed {
     let message = format!("the answer has more than {ANSWER_BODY_BYTES_MAX} bytes");
-    Failed::new(Reason::AnswerTooLarge, message)
+    Failed::new(DeliveryReason::AnswerTooLarge, message)
 }
 
 /// Nothing is decompressed, so nothing grows while it is read.
@@ -38,7 +38,7 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Failed> {
         return Ok(());
     }
     let message = "the answer is compressed although the request asked for plain bytes";
-    Err(Failed::new(Reason::EncodingRefused, message))
+    Err(Failed::new(DeliveryReason::EncodingRefused, message))
 }
 
 /// How long a receiver asks to wait, in seconds. A date is ignored: its clock may differ from ours.

@@ -18,7 +18,7 @@ use crate::limits::{
     ANSWER_HEADERS_MAX, CONNECT_MS_MAX, CONNECTION_KEPT_MS, CONNECTIONS_KEPT_MAX, DEADLINE_MS_MAX,
     REQUEST_BODY_BYTES_MAX,
 };
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// A client's configuration.
 pub struct Config {
@@ -87,7 +87,7 @@ impl Client {
     /// [`Failed`] if there is no complete answer: the request is not allowed, failed on its way, or something is too
     /// large. An answer with any status, even a redirect, is not an error. Nothing is sent if the rules are unknown.
     pub async fn send(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
-        let unknown = |error: RulesUnknown| Failed::new(Reason::RulesUnknown, error.to_string());
+        let unknown = |error: RulesUnknown| Failed::new(DeliveryReason::RulesUnknown, error.to_string());
         let egress = self.policies.egress(tenant).map_err(unknown)?;
         self.within((Some(tenant), &*egress), request, false).await
     }
@@ -99,7 +99,7 @@ impl Client {
     ///
     /// As for [`send`](Self::send).
     pub async fn send_as_is(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
-        let unknown = |error: RulesUnknown| Failed::new(Reason::RulesUnknown, error.to_string());
+        let unknown = |error: RulesUnknown| Failed::new(DeliveryReason::RulesUnknown, error.to_string());
         let egress = self.policies.egress(tenant).map_err(unknown)?;
         self.within((Some(tenant), &*egress), request, true).await
     }
@@ -119,7 +119,7 @@ impl Client {
             Ok(result) => result,
             Err(_) => {
                 let message = format!("there was no complete answer within {} ms", deadline.as_millis());
-                Err(Failed::new(Reason::Timeout, message))
+                Err(Failed::new(DeliveryReason::Timeout, message))
             }
         }
     }
@@ -163,7 +163,7 @@ impl Client {
             .build()
             .map_err(|error| {
                 tracing::error!(error = %chain(&error), "failed to set up an HTTP client");
-                Failed::new(Reason::ConnectFailed, "failed to set up the connection")
+                Failed::new(DeliveryReason::ConnectFailed, "failed to set up the connection")
             })
     }
 }
@@ -184,12 +184,12 @@ fn body_of(body: Option<&Value>, headers: &mut HeaderMap, as_is: bool) -> Result
         | Value::String(_)
         | Value::Array(_)
         | Value::Object(_) => serde_json::to_vec(body)
-            .map_err(|_| Failed::new(Reason::RequestInvalid, "the body cannot be written as JSON"))?,
+            .map_err(|_| Failed::new(DeliveryReason::RequestInvalid, "the body cannot be written as JSON"))?,
     };
     if bytes.len() > REQUEST_BODY_BYTES_MAX {
         let message =
             format!("the body has {} bytes, at most {REQUEST_BODY_BYTES_MAX} are allowed", bytes.len());
-        return Err(Failed::new(Reason::RequestTooLarge, message));
+        return Err(Failed::new(DeliveryReason::RequestTooLarge, message));
     }
     Ok(Some(bytes))
 }
@@ -200,16 +200,19 @@ pub(super) fn failed(error: reqwest::Error) -> Failed {
     let message = chain(&error);
     tracing::debug!(error = %message, "a request failed");
     if is_tls(&error) {
-        return Failed::new(Reason::TlsFailed, "the TLS handshake failed");
+        return Failed::new(DeliveryReason::TlsFailed, "the TLS handshake failed");
     }
     if error.is_timeout() {
         let message = format!("there was no connection within {CONNECT_MS_MAX} ms");
-        return Failed::new(Reason::Timeout, message);
+        return Failed::new(DeliveryReason::Timeout, message);
     }
     if error.is_connect() {
-        return Failed::new(Reason::ConnectFailed, "failed to connect");
+        return Failed::new(DeliveryReason::ConnectFailed, "failed to connect");
     }
-    Failed::new(Reason::AnswerBroken, "the connection ended or violated HTTP before the answer was complete")
+    Failed::new(
+        DeliveryReason::AnswerBroken,
+        "the connection ended or violated HTTP before the answer was complete",
+    )
 }
 
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {

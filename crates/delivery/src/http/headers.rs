@@ -4,7 +4,7 @@ use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::limits::{METHOD_BYTES_MAX, REQUEST_HEADERS_BYTES_MAX, REQUEST_HEADERS_MAX};
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// Hop-by-hop headers, and those that the transport sets itself.
 const OWN: &[&str] = &[
@@ -26,7 +26,7 @@ const OWN: &[&str] = &[
 
 /// Reads a method; `CONNECT` and `TRACE` are for proxies and are refused.
 pub(super) fn read_method(text: &str) -> Result<Method, Failed> {
-    let refused = || Failed::new(Reason::RequestInvalid, "the method is invalid");
+    let refused = || Failed::new(DeliveryReason::RequestInvalid, "the method is invalid");
     if text.len() > METHOD_BYTES_MAX {
         return Err(refused());
     }
@@ -39,18 +39,18 @@ pub(super) fn read_headers(headers: &[(String, String)]) -> Result<HeaderMap, Fa
     if headers.len() > REQUEST_HEADERS_MAX {
         let message =
             format!("the request has {} headers, at most {REQUEST_HEADERS_MAX} are allowed", headers.len());
-        return Err(Failed::new(Reason::RequestTooLarge, message));
+        return Err(Failed::new(DeliveryReason::RequestTooLarge, message));
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > REQUEST_HEADERS_BYTES_MAX {
         let message =
             format!("the headers have {bytes} bytes, at most {REQUEST_HEADERS_BYTES_MAX} are allowed");
-        return Err(Failed::new(Reason::RequestTooLarge, message));
+        return Err(Failed::new(DeliveryReason::RequestTooLarge, message));
     }
     let mut map = HeaderMap::new();
     for (index, (name, value)) in headers.iter().enumerate() {
         let refused =
-            |what: &str| Failed::new(Reason::RequestInvalid, format!("header {}: {what}", index + 1));
+            |what: &str| Failed::new(DeliveryReason::RequestInvalid, format!("header {}: {what}", index + 1));
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("the name is invalid"))?;
         if OWN.contains(&name.as_str()) {
             return Err(refused(&format!("{name} is set by the server")));
@@ -68,7 +68,7 @@ pub(super) fn read_headers(headers: &[(String, String)]) -> Result<HeaderMap, Fa
 mod tests {
     use super::*;
 
-    fn reason_of(name: &str, value: &str) -> Option<Reason> {
+    fn reason_of(name: &str, value: &str) -> Option<DeliveryReason> {
         read_headers(&[(name.to_owned(), value.to_owned())]).err().map(|error| error.reason)
     }
 
@@ -84,27 +84,30 @@ mod tests {
     #[test]
     fn what_would_begin_a_line_of_its_own_is_refused() {
         for bad in ["a\rb", "a\nb", "a\r\nHost: b", "a\0b", "a\u{7f}b", "a\u{85}b"] {
-            assert_eq!(reason_of("x-a", bad), Some(Reason::RequestInvalid), "{bad:?}");
-            assert_eq!(reason_of(bad, "a"), Some(Reason::RequestInvalid), "{bad:?}");
+            assert_eq!(reason_of("x-a", bad), Some(DeliveryReason::RequestInvalid), "{bad:?}");
+            assert_eq!(reason_of(bad, "a"), Some(DeliveryReason::RequestInvalid), "{bad:?}");
         }
         for name in ["", "a b", "a:b", "ä"] {
-            assert_eq!(reason_of(name, "a"), Some(Reason::RequestInvalid), "{name:?}");
+            assert_eq!(reason_of(name, "a"), Some(DeliveryReason::RequestInvalid), "{name:?}");
         }
     }
 
     #[test]
     fn what_the_transport_sets_is_refused_in_any_case() {
         for name in OWN {
-            assert_eq!(reason_of(name, "a"), Some(Reason::RequestInvalid), "{name}");
-            assert_eq!(reason_of(&name.to_uppercase(), "a"), Some(Reason::RequestInvalid), "{name}");
+            assert_eq!(reason_of(name, "a"), Some(DeliveryReason::RequestInvalid), "{name}");
+            assert_eq!(reason_of(&name.to_uppercase(), "a"), Some(DeliveryReason::RequestInvalid), "{name}");
         }
     }
 
     #[test]
     fn there_are_not_more_than_can_be_sent() {
         let many = vec![("a".to_owned(), "b".to_owned()); REQUEST_HEADERS_MAX + 1];
-        assert_eq!(read_headers(&many).map_err(|error| error.reason), Err(Reason::RequestTooLarge));
-        assert_eq!(reason_of("a", &"b".repeat(REQUEST_HEADERS_BYTES_MAX)), Some(Reason::RequestTooLarge));
+        assert_eq!(read_headers(&many).map_err(|error| error.reason), Err(DeliveryReason::RequestTooLarge));
+        assert_eq!(
+            reason_of("a", &"b".repeat(REQUEST_HEADERS_BYTES_MAX)),
+            Some(DeliveryReason::RequestTooLarge)
+        );
         assert_eq!(reason_of("a", &"b".repeat(REQUEST_HEADERS_BYTES_MAX - 1)), None);
     }
 

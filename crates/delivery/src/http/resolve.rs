@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use crate::guard::{Egress, Target, TargetHost, check_address};
 use crate::limits::{ADDRESSES_MAX, LOOKUPS_MAX};
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// Resolves names.
 #[async_trait]
@@ -62,7 +62,10 @@ pub(super) async fn pin(
         }
         TargetHost::Name(name) => named(&name, egress, resolver).await.map_err(|why| {
             tracing::debug!(%name, why, "a host name is unusable");
-            Failed::new(Reason::NameUnusable, format!("{name} has no address, or one that is not allowed"))
+            Failed::new(
+                DeliveryReason::NameUnusable,
+                format!("{name} has no address, or one that is not allowed"),
+            )
         })?,
     };
     Ok(addresses.into_iter().map(|address| SocketAddr::new(address, target.port())).collect())
@@ -109,7 +112,7 @@ mod tests {
         }
     }
 
-    async fn pinned(rows: Vec<Vec<&'static str>>) -> (Result<Vec<String>, Reason>, usize) {
+    async fn pinned(rows: Vec<Vec<&'static str>>) -> (Result<Vec<String>, DeliveryReason>, usize) {
         let resolver = Turning(rows, AtomicUsize::new(0));
         let egress = Egress::default();
         let target = Target::read("https://rebind.example/", &egress).expect("the address is allowed");
@@ -128,13 +131,13 @@ mod tests {
     #[tokio::test]
     async fn one_bad_address_among_good_ones_spoils_the_name() {
         let (pinned, _) = pinned(vec![vec!["1.1.1.1", "::ffff:127.0.0.1"]]).await;
-        assert_eq!(pinned, Err(Reason::NameUnusable));
+        assert_eq!(pinned, Err(DeliveryReason::NameUnusable));
     }
 
     #[tokio::test]
     async fn no_address_and_too_many_are_refused() {
-        assert_eq!(pinned(vec![vec![]]).await.0, Err(Reason::NameUnusable));
+        assert_eq!(pinned(vec![vec![]]).await.0, Err(DeliveryReason::NameUnusable));
         let many = vec!["1.1.1.1"; ADDRESSES_MAX + 1];
-        assert_eq!(pinned(vec![many]).await.0, Err(Reason::NameUnusable));
+        assert_eq!(pinned(vec![many]).await.0, Err(DeliveryReason::NameUnusable));
     }
 }

@@ -55,7 +55,7 @@ impl Composed {
 /// Composes an outbound mail.
 ///
 /// # Errors
-/// [`MailInvalid`](crate::Reason::MailInvalid) if an address is malformed, a header would have several lines, or
+/// [`MailInvalid`](crate::DeliveryReason::MailInvalid) if an address is malformed, a header would have several lines, or
 /// something is too long.
 pub fn compose(outbound: &OutboundMail, sender: &Sender) -> Result<Composed, Failed> {
     check(outbound)?;

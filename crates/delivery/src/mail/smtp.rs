@@ -13,7 +13,7 @@ use lettre::{AsyncTransport as _, Tokio1Executor};
 use super::compose::address;
 use super::{Composed, Post};
 use crate::limits::{MAIL_ANSWER_BYTES_MAX, MAIL_CONNECTIONS_MAX, MAIL_SECONDS_MAX};
-use crate::{Failed, Reason, Secret};
+use crate::{DeliveryReason, Failed, Secret};
 
 /// How a mail server is reached.
 #[derive(Debug, Clone)]
@@ -79,7 +79,7 @@ impl Smtp {
     /// What is wrong.
     pub async fn probe(&self, senders: &[String]) -> Result<(), Failed> {
         let most = Duration::from_secs(MAIL_SECONDS_MAX);
-        let late = |_| Failed::new(Reason::Timeout, "the mail server has not answered in time");
+        let late = |_| Failed::new(DeliveryReason::Timeout, "the mail server has not answered in time");
         tokio::time::timeout(most, self.talk(senders)).await.map_err(late)?
     }
 
@@ -123,7 +123,7 @@ impl Post for Smtp {
 }
 
 fn broken(error: &SmtpError) -> Failed {
-    Failed::new(Reason::TlsFailed, format!("TLS cannot be set up: {error}"))
+    Failed::new(DeliveryReason::TlsFailed, format!("TLS cannot be set up: {error}"))
 }
 
 /// Maps an SMTP failure to a reason: a 5xx answer is permanent.
@@ -131,17 +131,17 @@ fn failed(error: &SmtpError) -> Failed {
     let mut message = error.to_string();
     message.truncate(message.floor_char_boundary(MAIL_ANSWER_BYTES_MAX));
     let reason = if error.is_permanent() {
-        Reason::MailRejected
+        DeliveryReason::MailRejected
     } else if error.is_transient() {
-        Reason::MailDeferred
+        DeliveryReason::MailDeferred
     } else if error.is_timeout() {
-        Reason::Timeout
+        DeliveryReason::Timeout
     } else if error.is_tls() {
-        Reason::TlsFailed
+        DeliveryReason::TlsFailed
     } else if error.is_response() {
-        Reason::AnswerBroken
+        DeliveryReason::AnswerBroken
     } else {
-        Reason::ConnectFailed
+        DeliveryReason::ConnectFailed
     };
     Failed::new(reason, message)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Prompt, not_as_asked};
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 const VERSION: &str = "2023-06-01";
 const TOOL: &str = "answer";
@@ -32,9 +32,11 @@ pub(super) fn body(prompt: &Prompt) -> Value {
 pub(super) fn answer(mut message: Value) -> Result<Value, Failed> {
     match message.get("stop_reason").and_then(Value::as_str) {
         Some("max_tokens") => {
-            return Err(Failed::new(Reason::ModelAnswerCut, "the model's answer was cut off"));
+            return Err(Failed::new(DeliveryReason::ModelAnswerCut, "the model's answer was cut off"));
         }
-        Some("refusal") => return Err(Failed::new(Reason::ModelRefused, "the model declined to answer")),
+        Some("refusal") => {
+            return Err(Failed::new(DeliveryReason::ModelRefused, "the model declined to answer"));
+        }
         Some(_) => {}
         None => return Err(not_as_asked()),
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Prompt, not_as_asked};
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 pub(super) fn headers(key: &str) -> Vec<(String, String)> {
     vec![("authorization".to_owned(), format!("Bearer {key}"))]
@@ -26,10 +26,12 @@ pub(super) fn body(prompt: &Prompt) -> Value {
 
 /// Returns the JSON of the first choice.
 pub(super) fn answer(completion: &Value) -> Result<Value, Failed> {
-    let refused = || Failed::new(Reason::ModelRefused, "the model declined to answer");
+    let refused = || Failed::new(DeliveryReason::ModelRefused, "the model declined to answer");
     let choice = completion.get("choices").and_then(|choices| choices.get(0)).ok_or_else(not_as_asked)?;
     match choice.get("finish_reason").and_then(Value::as_str) {
-        Some("length") => return Err(Failed::new(Reason::ModelAnswerCut, "the model's answer was cut off")),
+        Some("length") => {
+            return Err(Failed::new(DeliveryReason::ModelAnswerCut, "the model's answer was cut off"));
+        }
         Some("content_filter") => return Err(refused()),
         Some(_) => {}
         None => return Err(not_as_asked()),

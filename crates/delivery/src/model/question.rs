@@ -7,7 +7,7 @@ use super::not_as_asked;
 use crate::limits::{
     MODEL_CHOICES_MAX, MODEL_DATA_BYTES_MAX, MODEL_INSTRUCTIONS_BYTES_MAX, MODEL_NAME_BYTES_MAX,
 };
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// The port that no model may choose, in any case of letters: people approve.
 const APPROVING: &str = "approved";
@@ -107,7 +107,7 @@ impl Question {
     /// Reads the input of work, in the form that the kind describes. Unknown fields are ignored.
     ///
     /// # Errors
-    /// [`Reason::JobInvalid`] if a field is missing or has another type.
+    /// [`DeliveryReason::JobInvalid`] if a field is missing or has another type.
     pub fn read(kind: Kind, input: &Value) -> Result<Self, Failed> {
         let read = match kind {
             Kind::Extract => Extract::deserialize(input).map(Self::Extract),
@@ -136,7 +136,7 @@ impl Question {
         }
         if self.wanted().len() > MODEL_INSTRUCTIONS_BYTES_MAX {
             let message = format!("the instructions are longer than {MODEL_INSTRUCTIONS_BYTES_MAX} bytes");
-            return Err(Failed::new(Reason::RequestTooLarge, message));
+            return Err(Failed::new(DeliveryReason::RequestTooLarge, message));
         }
         Ok(())
     }
@@ -219,7 +219,7 @@ impl Question {
         if json.len() > MODEL_DATA_BYTES_MAX {
             let message =
                 format!("the data have {} bytes, at most {MODEL_DATA_BYTES_MAX} are allowed", json.len());
-            return Err(Failed::new(Reason::RequestTooLarge, message));
+            return Err(Failed::new(DeliveryReason::RequestTooLarge, message));
         }
         let json = json.replace('<', "\\u003c").replace('>', "\\u003e");
         Ok(format!("<data>\n{json}\n</data>"))
@@ -313,7 +313,7 @@ fn closed_object(properties: Map<String, Value>) -> Value {
 }
 
 fn invalid(message: impl Into<String>) -> Failed {
-    Failed::new(Reason::JobInvalid, message)
+    Failed::new(DeliveryReason::JobInvalid, message)
 }
 
 #[cfg(test)]
@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     /// Reads a question and checks it.
-    fn read(kind: Kind, input: Value) -> Result<Question, Reason> {
+    fn read(kind: Kind, input: Value) -> Result<Question, DeliveryReason> {
         let question = Question::read(kind, &input).map_err(|failed| failed.reason)?;
         question.check().map(|()| question).map_err(|failed| failed.reason)
     }
@@ -332,7 +332,7 @@ mod tests {
         let job = read(Kind::Classify, json!({ "text": "ok", "ports": ports })).expect("two ports are left");
         assert_eq!(job.schema()["properties"]["port"]["enum"], json!(["rejected", "discussion"]));
         let only = json!({ "text": "ok", "ports": ["approved"] });
-        assert_eq!(read(Kind::Classify, only).err(), Some(Reason::JobInvalid));
+        assert_eq!(read(Kind::Classify, only).err(), Some(DeliveryReason::JobInvalid));
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let field = |kind: &str| json!({ "text": "t", "fields": [{ "name": "a", "type": kind }] });
-        assert_eq!(read(Kind::Extract, field("map")).err(), Some(Reason::JobInvalid));
+        assert_eq!(read(Kind::Extract, field("map")).err(), Some(DeliveryReason::JobInvalid));
         assert!(read(Kind::Extract, field("date")).is_ok());
         let many = vec!["a"; MODEL_CHOICES_MAX + 1];
         assert!(read(Kind::Classify, json!({ "text": "", "ports": many })).is_err());
@@ -360,9 +360,9 @@ mod tests {
         assert!(read(Kind::Judge, json!({ "rubric": 1, "data": {} })).is_err());
         let long = "r".repeat(MODEL_INSTRUCTIONS_BYTES_MAX + 1);
         let found = read(Kind::Judge, json!({ "rubric": long, "data": {} })).err();
-        assert_eq!(found, Some(Reason::RequestTooLarge));
+        assert_eq!(found, Some(DeliveryReason::RequestTooLarge));
         let job = read(Kind::Classify, json!({ "text": "x".repeat(MODEL_DATA_BYTES_MAX), "ports": ["a"] }));
         let block = job.expect("the job is read").block().map_err(|failed| failed.reason);
-        assert_eq!(block, Err(Reason::RequestTooLarge));
+        assert_eq!(block, Err(DeliveryReason::RequestTooLarge));
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::guard::Egress;
 use crate::http::{Client, Request};
 use crate::limits::{OPENID_ANSWER_BYTES_MAX, OPENID_MS_MAX};
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 /// An HTTP client for a provider, under its egress rules.
 pub(super) struct Asking<'a> {
@@ -31,12 +31,12 @@ impl<'c> AsyncHttpClient<'c> for Asking<'_> {
 impl Asking<'_> {
     async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, Failed> {
         let (head, body) = request.into_parts();
-        let unsaid = |_| Failed::new(Reason::RequestInvalid, "the request cannot be written");
+        let unsaid = |_| Failed::new(DeliveryReason::RequestInvalid, "the request cannot be written");
         let header = |(name, value): (&http::HeaderName, &HeaderValue)| {
             Ok((name.as_str().to_owned(), value.to_str().map_err(unsaid)?.to_owned()))
         };
         let body = String::from_utf8(body)
-            .map_err(|_| Failed::new(Reason::RequestInvalid, "the body cannot be written as text"))?;
+            .map_err(|_| Failed::new(DeliveryReason::RequestInvalid, "the body cannot be written as text"))?;
         let request = Request {
             method: head.method.to_string(),
             url: head.uri.to_string(),
@@ -54,15 +54,15 @@ impl Asking<'_> {
         };
         if body.len() > OPENID_ANSWER_BYTES_MAX {
             let message = format!("the answer has more than {OPENID_ANSWER_BYTES_MAX} bytes");
-            return Err(Failed::new(Reason::AnswerTooLarge, message));
+            return Err(Failed::new(DeliveryReason::AnswerTooLarge, message));
         }
         if answer.status >= 500 {
             let message = format!("the answer was {}", answer.status);
-            return Err(Failed::new(Reason::ReceiverRefused, message));
+            return Err(Failed::new(DeliveryReason::ReceiverRefused, message));
         }
         http::Response::builder()
             .status(answer.status)
             .body(body)
-            .map_err(|_| Failed::new(Reason::AnswerBroken, "the answer has no status"))
+            .map_err(|_| Failed::new(DeliveryReason::AnswerBroken, "the answer has no status"))
     }
 }

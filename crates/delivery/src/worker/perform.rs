@@ -5,14 +5,14 @@ use std::time::Duration;
 use super::{Delivered, DeliveryJob, DeliveryWorker, JobInput, Outcome};
 use crate::channels::{CallContext, http, mail, model, webhook};
 use crate::limits::DEADLINE_MS_MAX;
-use crate::{Failed, Reason};
+use crate::{DeliveryReason, Failed};
 
 impl DeliveryWorker {
     /// Performs a job that was published so long ago.
     pub(super) async fn perform(&self, job: &DeliveryJob, age: Duration) -> Outcome {
         let left = Duration::from_millis(job.ttl_ms).saturating_sub(age);
         if left.is_zero() {
-            return Err(Failed::new(Reason::NotBegun, "the deadline passed before the job began"));
+            return Err(Failed::new(DeliveryReason::NotBegun, "the deadline passed before the job began"));
         }
         let call = CallContext {
             tenant: job.tenant.0,

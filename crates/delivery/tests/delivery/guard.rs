@@ -1,7 +1,7 @@
 //! The table of addresses.
 
 use proptest::prelude::*;
-use switchward_delivery::Reason;
+use switchward_delivery::DeliveryReason;
 use switchward_delivery::guard::{Egress, HostRule, Target, TargetHost, special_range};
 
 pub(crate) const TABLE: &str = include_str!("../addresses.tsv");
@@ -39,7 +39,7 @@ fn every_row_of_the_table_is_judged_as_it_says() {
         } else {
             refused += 1
         }
-        if expected == Reason::AddressRefused.code() && range_of(url) != Some(what) {
+        if expected == DeliveryReason::AddressRefused.code() && range_of(url) != Some(what) {
             wrong.push(format!("{row}: {:?}", range_of(url)));
         }
     }
@@ -83,13 +83,16 @@ fn private_networks_are_opened_for_an_operator_and_nothing_else_with_them() {
 fn what_is_too_long_is_refused() {
     let reason = |url: &str| Target::read(url, &Egress::default()).err().map(|error| error.reason);
     assert_eq!(reason(&format!("https://example.org/{}", "a".repeat(4_096 - 20))), None);
-    assert_eq!(reason(&format!("https://example.org/{}", "a".repeat(4_097 - 20))), Some(Reason::UrlInvalid));
+    assert_eq!(
+        reason(&format!("https://example.org/{}", "a".repeat(4_097 - 20))),
+        Some(DeliveryReason::UrlInvalid)
+    );
     let name = format!("{}com", "abcdefghi.".repeat(25));
     assert_eq!(reason(&format!("https://{name}/")), None);
-    assert_eq!(reason(&format!("https://a{name}/")), Some(Reason::UrlInvalid));
+    assert_eq!(reason(&format!("https://a{name}/")), Some(DeliveryReason::UrlInvalid));
     for char in ["\t", "\n", "\r", "\0", "\u{7f}", "\u{a0}"] {
         let url = format!("https://exam{char}ple.org/");
-        assert_eq!(reason(&url), Some(Reason::UrlInvalid), "{url:?}");
+        assert_eq!(reason(&url), Some(DeliveryReason::UrlInvalid), "{url:?}");
     }
 }
 
@@ -135,7 +138,7 @@ proptest! {
         }
         for host in [format!("[::ffff:{a}.{b}.{c}.{d}]"), format!("[::{a}.{b}.{c}.{d}]"), format!("[64:ff9b::{a}.{b}.{c}.{d}]")] {
             let got = Target::read(&format!("https://{host}/"), &Egress::default()).map_err(|error| error.reason);
-            prop_assert_eq!(got, Err(Reason::AddressRefused), "{}", host);
+            prop_assert_eq!(got, Err(DeliveryReason::AddressRefused), "{}", host);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use switchward_delivery::Reason;
+use switchward_delivery::DeliveryReason;
 use switchward_delivery::guard::Egress;
 use switchward_delivery::http::{Client, Config, Request, Response};
 use switchward_delivery::limits::{ANSWER_BODY_BYTES_MAX, ANSWER_HEADERS_MAX, REQUEST_BODY_BYTES_MAX};
@@ -15,13 +15,13 @@ use tokio::net::TcpListener;
 use super::server::{self, Act, Names, Server, client, client_with, get, open};
 
 /// What one GET of a server that always does this comes to.
-async fn got(act: Act) -> Result<Response, Reason> {
+async fn got(act: Act) -> Result<Response, DeliveryReason> {
     let server = Server::always(act).await;
     client(&[server.port]).send(1, &get(&server.url("/"))).await.map_err(|error| error.reason)
 }
 
 /// As [`got`], with little time.
-async fn got_soon(act: Act, deadline: Duration) -> Result<Response, Reason> {
+async fn got_soon(act: Act, deadline: Duration) -> Result<Response, DeliveryReason> {
     let server = Server::always(act).await;
     let request = Request { deadline, ..get(&server.url("/")) };
     client(&[server.port]).send(1, &request).await.map_err(|error| error.reason)
@@ -98,13 +98,13 @@ async fn a_server_that_drips_is_cut_at_the_deadline() {
     let mut bytes = b"HTTP/1.1 200 x\r\ncontent-length: 100000\r\n\r\n".to_vec();
     bytes.extend([b'x'; 100_000]);
     let begun = Instant::now();
-    assert_eq!(got_soon(Act::Drip(bytes), Duration::from_millis(300)).await, Err(Reason::Timeout));
+    assert_eq!(got_soon(Act::Drip(bytes), Duration::from_millis(300)).await, Err(DeliveryReason::Timeout));
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
 async fn a_server_that_says_nothing_is_cut_at_the_deadline() {
-    assert_eq!(got_soon(Act::Hang, Duration::from_millis(200)).await, Err(Reason::Timeout));
+    assert_eq!(got_soon(Act::Hang, Duration::from_millis(200)).await, Err(DeliveryReason::Timeout));
 }
 
 #[tokio::test]
@@ -113,12 +113,12 @@ async fn a_body_is_read_to_its_limit_and_no_further() {
     let response = got(server::answer("200 x", &whole)).await.expect("the answer fits");
     assert_eq!(response.body.as_str().map(str::len), Some(ANSWER_BODY_BYTES_MAX));
     let more = vec![b'x'; ANSWER_BODY_BYTES_MAX + 1];
-    assert_eq!(got(server::answer("200 x", &more)).await, Err(Reason::AnswerTooLarge));
+    assert_eq!(got(server::answer("200 x", &more)).await, Err(DeliveryReason::AnswerTooLarge));
     let announced = format!("HTTP/1.1 200 x\r\ncontent-length: {}\r\n\r\n", u64::MAX / 2);
-    assert_eq!(got(Act::Flood(announced.into_bytes())).await, Err(Reason::AnswerTooLarge));
+    assert_eq!(got(Act::Flood(announced.into_bytes())).await, Err(DeliveryReason::AnswerTooLarge));
     let server = Server::always(Act::Flood(b"HTTP/1.1 200 x\r\n\r\n".to_vec())).await;
     let result = client(&[server.port]).send(1, &get(&server.url("/"))).await;
-    assert_eq!(result.map_err(|error| error.reason), Err(Reason::AnswerTooLarge));
+    assert_eq!(result.map_err(|error| error.reason), Err(DeliveryReason::AnswerTooLarge));
     // What stood in the buffers of two sockets may have been sent beside what was read.
     let sent = server.sent.load(Ordering::SeqCst);
     assert!(sent < ANSWER_BODY_BYTES_MAX + 16 * 1024 * 1024, "{sent}");
@@ -126,13 +126,13 @@ async fn a_body_is_read_to_its_limit_and_no_further() {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_no_answer() {
-    assert_eq!(got(Act::Reset).await, Err(Reason::AnswerBroken));
-    assert_eq!(got(Act::Send(Vec::new())).await, Err(Reason::AnswerBroken));
+    assert_eq!(got(Act::Reset).await, Err(DeliveryReason::AnswerBroken));
+    assert_eq!(got(Act::Send(Vec::new())).await, Err(DeliveryReason::AnswerBroken));
     let cut = b"HTTP/1.1 200 x\r\ncontent-length: 9\r\n\r\nhalf".to_vec();
-    assert_eq!(got(Act::Send(cut)).await, Err(Reason::AnswerBroken));
+    assert_eq!(got(Act::Send(cut)).await, Err(DeliveryReason::AnswerBroken));
     let chunk = b"HTTP/1.1 200 x\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n".to_vec();
-    assert_eq!(got(Act::Send(chunk)).await, Err(Reason::AnswerBroken));
-    assert_eq!(got(Act::Send(b"SSH-2.0-x\r\n".to_vec())).await, Err(Reason::AnswerBroken));
+    assert_eq!(got(Act::Send(chunk)).await, Err(DeliveryReason::AnswerBroken));
+    assert_eq!(got(Act::Send(b"SSH-2.0-x\r\n".to_vec())).await, Err(DeliveryReason::AnswerBroken));
     let closed = b"HTTP/1.1 200 x\r\n\r\nwhole".to_vec();
     assert_eq!(got(Act::Send(closed)).await.map(|response| response.body), Ok(json!("whole")));
 }
@@ -144,15 +144,15 @@ async fn headers_have_their_limits() {
         server::answer(&format!("200 x{}", header.repeat(count)), b"")
     };
     assert!(got(headers(ANSWER_HEADERS_MAX / 2, 10)).await.is_ok());
-    assert_eq!(got(headers(ANSWER_HEADERS_MAX + 1, 10)).await, Err(Reason::AnswerBroken));
-    assert_eq!(got(headers(1, 1024 * 1024)).await, Err(Reason::AnswerBroken));
+    assert_eq!(got(headers(ANSWER_HEADERS_MAX + 1, 10)).await, Err(DeliveryReason::AnswerBroken));
+    assert_eq!(got(headers(1, 1024 * 1024)).await, Err(DeliveryReason::AnswerBroken));
 }
 
 #[tokio::test]
 async fn what_is_compressed_is_not_read() {
     for coding in ["gzip", "br", "identity, gzip", "zstd"] {
         let act = server::answer(&format!("200 x\r\ncontent-encoding: {coding}"), b"\x1f\x8b");
-        assert_eq!(got(act).await, Err(Reason::EncodingRefused), "{coding}");
+        assert_eq!(got(act).await, Err(DeliveryReason::EncodingRefused), "{coding}");
     }
     assert!(got(server::answer("200 x\r\ncontent-encoding: identity", b"a")).await.is_ok());
 }
@@ -163,7 +163,7 @@ async fn where_nobody_listens_there_is_no_connection() {
     let port = listener.local_addr().expect("the listener is bound").port();
     drop(listener);
     let result = client(&[port]).send(1, &get(&format!("http://127.0.0.1:{port}/"))).await;
-    assert_eq!(result.map_err(|error| error.reason), Err(Reason::ConnectFailed));
+    assert_eq!(result.map_err(|error| error.reason), Err(DeliveryReason::ConnectFailed));
 }
 
 #[tokio::test]
@@ -172,15 +172,15 @@ async fn what_may_not_be_sent_is_not_sent() {
     let header = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
     let base = get(&server.url("/"));
     let refused = [
-        (Request { headers: header("x", "a\r\nb: c"), ..base.clone() }, Reason::RequestInvalid),
-        (Request { headers: header("Host", "inner"), ..base.clone() }, Reason::RequestInvalid),
-        (Request { method: "CONNECT".to_owned(), ..base.clone() }, Reason::RequestInvalid),
+        (Request { headers: header("x", "a\r\nb: c"), ..base.clone() }, DeliveryReason::RequestInvalid),
+        (Request { headers: header("Host", "inner"), ..base.clone() }, DeliveryReason::RequestInvalid),
+        (Request { method: "CONNECT".to_owned(), ..base.clone() }, DeliveryReason::RequestInvalid),
         (
             Request { body: Some(json!("x".repeat(REQUEST_BODY_BYTES_MAX))), ..base.clone() },
-            Reason::RequestTooLarge,
+            DeliveryReason::RequestTooLarge,
         ),
-        (get("http://user@127.0.0.1/"), Reason::UrlInvalid),
-        (get("http://127.0.0.1:1/"), Reason::PortRefused),
+        (get("http://user@127.0.0.1/"), DeliveryReason::UrlInvalid),
+        (get("http://127.0.0.1:1/"), DeliveryReason::PortRefused),
     ];
     for (request, reason) in refused {
         let result = client(&[server.port]).send(1, &request).await;
@@ -217,10 +217,10 @@ async fn a_name_that_leads_inside_is_refused_before_anything_is_sent() {
             .await
             .expect_err("the request is refused");
         // Nobody learns whether there is such a name inside.
-        assert_eq!((error.reason, error.message), (Reason::NameUnusable, lost.message.clone()));
+        assert_eq!((error.reason, error.message), (DeliveryReason::NameUnusable, lost.message.clone()));
     }
     assert!(server.seen().is_empty());
-    assert_eq!(lost.reason, Reason::NameUnusable);
+    assert_eq!(lost.reason, DeliveryReason::NameUnusable);
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn each_tenant_has_its_own_rules() {
     let request = get(&server.url("/"));
     assert!(client.send(1, &request).await.is_ok());
     let refused = client.send(2, &request).await.map_err(|error| error.reason);
-    assert_eq!(refused, Err(Reason::SchemeRefused));
+    assert_eq!(refused, Err(DeliveryReason::SchemeRefused));
     assert!(client.send_under(&open(&[server.port]), &request).await.is_ok());
 }
 
@@ -249,7 +249,7 @@ async fn the_systems_names_are_looked_up() {
     };
     assert!(send(open(&[server.port])).await.is_ok());
     let inside = Egress { allow_loopback: false, ..open(&[server.port]) };
-    assert_eq!(send(inside).await, Err(Reason::NameUnusable));
+    assert_eq!(send(inside).await, Err(DeliveryReason::NameUnusable));
 }
 
 /// Another test of this program is run with proxies in its environment, which would see what it sends.
@@ -321,8 +321,8 @@ async fn the_other_side_proves_its_name_although_the_address_is_pinned() {
         response.map(|response| response.body).map_err(|error| error.reason)
     };
     assert_eq!(send(port, "tls.example", true).await, Ok(json!("over TLS")));
-    assert_eq!(send(port, "other.example", true).await, Err(Reason::TlsFailed));
-    assert_eq!(send(port, "127.0.0.1", true).await, Err(Reason::TlsFailed));
-    assert_eq!(send(port, "tls.example", false).await, Err(Reason::TlsFailed));
-    assert_eq!(send(greeter_port, "tls.example", true).await, Err(Reason::TlsFailed));
+    assert_eq!(send(port, "other.example", true).await, Err(DeliveryReason::TlsFailed));
+    assert_eq!(send(port, "127.0.0.1", true).await, Err(DeliveryReason::TlsFailed));
+    assert_eq!(send(port, "tls.example", false).await, Err(DeliveryReason::TlsFailed));
+    assert_eq!(send(greeter_port, "tls.example", true).await, Err(DeliveryReason::TlsFailed));
 }

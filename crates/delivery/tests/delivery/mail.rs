@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::json;
-use switchward_delivery::Reason;
+use switchward_delivery::DeliveryReason;
 use switchward_delivery::mail::{
     Choice, Composed, Fact, Head, OutboundMail, Post as _, Purpose, Sender, Smtp, SmtpConfig, SmtpTls,
     compose,
@@ -165,7 +165,7 @@ fn no_header_is_slipped_in() {
     ];
     for outbound in rows {
         let outcome = compose(&outbound, &sender()).map_err(|failed| failed.reason);
-        assert_eq!(outcome, Err(Reason::MailInvalid), "{:?} {:?}", outbound.to, outbound.subject);
+        assert_eq!(outcome, Err(DeliveryReason::MailInvalid), "{:?} {:?}", outbound.to, outbound.subject);
     }
     let odd =
         OutboundMail { subject: "Grüße \"you\" <a@b.example>, x: y".into(), choice: None, ..outbound() };
@@ -184,7 +184,7 @@ fn a_mail_is_sent_in_no_name_that_is_not_listed() {
     let shop = raw(&of("Sales@Shop.example").expect("the mail can be written"));
     assert!(shop.contains("From: Sales@Shop.example\r\n"), "{shop}");
     for other in ["kim@acme.example", "bot@evil.acme.example", "a@b.shop.example"] {
-        assert_eq!(of(other), Err(Reason::MailInvalid), "{other}");
+        assert_eq!(of(other), Err(DeliveryReason::MailInvalid), "{other}");
     }
 }
 
@@ -198,7 +198,7 @@ fn no_mail_of_ours_comes_back_as_a_reply() {
     ] {
         let outcome =
             compose(&OutboundMail { to: to.into(), ..outbound() }, &sender()).map_err(|failed| failed.reason);
-        assert_eq!(outcome, Err(Reason::MailInvalid), "{to}");
+        assert_eq!(outcome, Err(DeliveryReason::MailInvalid), "{to}");
     }
     for to in ["kim@reply.acme.example", "r+abc@acme.example", "rita@reply.acme.example"] {
         assert!(compose(&OutboundMail { to: to.into(), ..outbound() }, &sender()).is_ok(), "{to}");
@@ -240,7 +240,7 @@ fn a_mail_of_somebody_else_says_who_wrote_it_and_keeps_copies_to_itself() {
     assert!(own.contains("From: Approvals@acme.example\r\n"), "{own}");
     for bad in ["x@a.example\r\nBcc: y@b.example", "x@a.example, y@b.example", "nobody"] {
         for outcome in [of("a@b.example", Some(bad), &[], &[]), of("a@b.example", bot, &[bad], &[])] {
-            assert_eq!(outcome.map_err(|failed| failed.reason), Err(Reason::MailInvalid), "{bad}");
+            assert_eq!(outcome.map_err(|failed| failed.reason), Err(DeliveryReason::MailInvalid), "{bad}");
         }
     }
     let many = vec!["a@b.example"; 200];
@@ -330,12 +330,12 @@ async fn what_a_mail_server_answers_says_whether_to_come_again() {
     let mail = compose(&outbound(), &sender()).expect("the mail can be written");
     for (at, answer, wanted) in [
         ("none", "", None),
-        (".", "451 later", Some(Reason::MailDeferred)),
-        (".", "554 spam", Some(Reason::MailRejected)),
-        ("RCPT", "450 greylisted", Some(Reason::MailDeferred)),
-        ("RCPT", "550 5.1.1 no such user", Some(Reason::MailRejected)),
-        ("MAIL", "421 too busy", Some(Reason::MailDeferred)),
-        ("EHLO", "garbage", Some(Reason::AnswerBroken)),
+        (".", "451 later", Some(DeliveryReason::MailDeferred)),
+        (".", "554 spam", Some(DeliveryReason::MailRejected)),
+        ("RCPT", "450 greylisted", Some(DeliveryReason::MailDeferred)),
+        ("RCPT", "550 5.1.1 no such user", Some(DeliveryReason::MailRejected)),
+        ("MAIL", "421 too busy", Some(DeliveryReason::MailDeferred)),
+        ("EHLO", "garbage", Some(DeliveryReason::AnswerBroken)),
     ] {
         let (port, received) = server(at, answer).await;
         let outcome = smtp(port).send(1, &mail).await.map_err(|failed| failed.reason);
@@ -347,5 +347,5 @@ async fn what_a_mail_server_answers_says_whether_to_come_again() {
         }
     }
     let outcome = smtp(DESERTED).send(1, &mail).await.map_err(|failed| failed.reason);
-    assert_eq!(outcome, Err(Reason::ConnectFailed));
+    assert_eq!(outcome, Err(DeliveryReason::ConnectFailed));
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use switchward_delivery::limits::ANSWER_BODY_BYTES_MAX;
 use switchward_delivery::model::{Config, Kind, Model, Provider, Question};
-use switchward_delivery::{Failed, Reason, Secret};
+use switchward_delivery::{DeliveryReason, Failed, Secret};
 
 use super::server::{Act, Server, answer, client, client_with, json as answered, open};
 
@@ -96,7 +96,7 @@ async fn asked(provider: Provider, act: Act, kind: Kind, input: &Value) -> Resul
 }
 
 /// What a judge comes to at an endpoint that does this.
-async fn judged(provider: Provider, act: Act) -> Result<Value, Reason> {
+async fn judged(provider: Provider, act: Act) -> Result<Value, DeliveryReason> {
     asked(provider, act, Kind::Judge, &judge()).await.map_err(|failed| failed.reason)
 }
 
@@ -163,7 +163,7 @@ async fn an_answer_of_another_shape_is_none() {
         for (kind, input, said) in &rows {
             let got =
                 asked(provider, says(provider, said), *kind, input).await.map_err(|failed| failed.reason);
-            assert_eq!(got, Err(Reason::ModelAnswerInvalid), "{provider:?} {kind:?} {said}");
+            assert_eq!(got, Err(DeliveryReason::ModelAnswerInvalid), "{provider:?} {kind:?} {said}");
         }
     }
 }
@@ -176,7 +176,7 @@ async fn instructions_in_the_data_change_nothing_but_a_choice() {
         let input = json!({ "text": text, "ports": ["approved", "rejected", "discussion"] });
         let obeyed = says(provider, &json!({ "port": "approved" }));
         let got = asked(provider, obeyed, Kind::Classify, &input).await.map_err(|failed| failed.reason);
-        assert_eq!(got, Err(Reason::ModelAnswerInvalid));
+        assert_eq!(got, Err(DeliveryReason::ModelAnswerInvalid));
         let server = Server::always(says(provider, &json!({ "port": "discussion" }))).await;
         let got =
             model(provider, &server).perform(1, &question(Kind::Classify, &input), &json!({}), SOON).await;
@@ -205,7 +205,11 @@ async fn a_first_message_cannot_name_what_it_may_not_begin() {
             json!({}),
         ] {
             let got = asked(provider, says(provider, &obeyed), Kind::Intent, &input).await;
-            assert_eq!(got.map_err(|failed| failed.reason), Err(Reason::ModelAnswerInvalid), "{obeyed}");
+            assert_eq!(
+                got.map_err(|failed| failed.reason),
+                Err(DeliveryReason::ModelAnswerInvalid),
+                "{obeyed}"
+            );
         }
         let server = Server::always(says(provider, &json!({ "workflows": ["refund"] }))).await;
         let got =
@@ -235,17 +239,17 @@ async fn an_endpoint_with_trouble_says_so_by_its_reason() {
     let error =
         json!({ "error": { "type": "overloaded_error", "message": "key swordfish: see http://10.0.0.1/" } });
     let rows = [
-        (400, Reason::ModelRejected),
-        (401, Reason::ModelUnauthorized),
-        (403, Reason::ModelUnauthorized),
-        (404, Reason::ModelRejected),
-        (408, Reason::ModelUnavailable),
-        (429, Reason::ModelLimited),
-        (500, Reason::ModelUnavailable),
-        (503, Reason::ModelUnavailable),
-        (529, Reason::ModelUnavailable),
-        (302, Reason::ModelRejected),
-        (201, Reason::ModelRejected),
+        (400, DeliveryReason::ModelRejected),
+        (401, DeliveryReason::ModelUnauthorized),
+        (403, DeliveryReason::ModelUnauthorized),
+        (404, DeliveryReason::ModelRejected),
+        (408, DeliveryReason::ModelUnavailable),
+        (429, DeliveryReason::ModelLimited),
+        (500, DeliveryReason::ModelUnavailable),
+        (503, DeliveryReason::ModelUnavailable),
+        (529, DeliveryReason::ModelUnavailable),
+        (302, DeliveryReason::ModelRejected),
+        (201, DeliveryReason::ModelRejected),
     ];
     for provider in BOTH {
         for (status, reason) in rows {
@@ -264,7 +268,7 @@ async fn an_endpoint_with_trouble_says_so_by_its_reason() {
             asked(provider, limited, Kind::Judge, &judge()).await.expect_err("the answer is refused");
         assert_eq!(
             (failed.reason, failed.retry_after),
-            (Reason::ModelLimited, Some(Duration::from_secs(17)))
+            (DeliveryReason::ModelLimited, Some(Duration::from_secs(17)))
         );
     }
 }
@@ -279,15 +283,18 @@ async fn garbage_is_no_answer() {
         {
             assert_eq!(
                 judged(provider, answer(head, bytes)).await,
-                Err(Reason::ModelAnswerInvalid),
+                Err(DeliveryReason::ModelAnswerInvalid),
                 "{bytes:?}"
             );
         }
         let large = format!("{good}{}", " ".repeat(10 * 1024 * 1024));
-        assert_eq!(judged(provider, answer(head, large.as_bytes())).await, Err(Reason::AnswerTooLarge));
+        assert_eq!(
+            judged(provider, answer(head, large.as_bytes())).await,
+            Err(DeliveryReason::AnswerTooLarge)
+        );
         let edge = format!("{good}{}", " ".repeat(ANSWER_BODY_BYTES_MAX - good.len()));
         assert_eq!(judged(provider, answer(head, edge.as_bytes())).await, Ok(json!({ "verdict": true })));
-        assert_eq!(judged(provider, Act::Reset).await, Err(Reason::AnswerBroken));
+        assert_eq!(judged(provider, Act::Reset).await, Err(DeliveryReason::AnswerBroken));
     }
 }
 
@@ -323,17 +330,20 @@ async fn an_answer_that_was_cut_or_declined_says_so() {
     let verdict = json!({ "verdict": true });
     let mut cut = message(Provider::Anthropic, &verdict);
     cut["stop_reason"] = json!("max_tokens");
-    assert_eq!(judged(Provider::Anthropic, answered(200, &cut)).await, Err(Reason::ModelAnswerCut));
+    assert_eq!(judged(Provider::Anthropic, answered(200, &cut)).await, Err(DeliveryReason::ModelAnswerCut));
     let declined = json!({ "stop_reason": "refusal", "content": [] });
-    assert_eq!(judged(Provider::Anthropic, answered(200, &declined)).await, Err(Reason::ModelRefused));
+    assert_eq!(
+        judged(Provider::Anthropic, answered(200, &declined)).await,
+        Err(DeliveryReason::ModelRefused)
+    );
     let mut cut = message(Provider::OpenAi, &verdict);
     cut["choices"][0]["finish_reason"] = json!("length");
-    assert_eq!(judged(Provider::OpenAi, answered(200, &cut)).await, Err(Reason::ModelAnswerCut));
+    assert_eq!(judged(Provider::OpenAi, answered(200, &cut)).await, Err(DeliveryReason::ModelAnswerCut));
     cut["choices"][0]["finish_reason"] = json!("content_filter");
-    assert_eq!(judged(Provider::OpenAi, answered(200, &cut)).await, Err(Reason::ModelRefused));
+    assert_eq!(judged(Provider::OpenAi, answered(200, &cut)).await, Err(DeliveryReason::ModelRefused));
     let mut declined = message(Provider::OpenAi, &verdict);
     declined["choices"][0]["message"] = json!({ "content": null, "refusal": "I cannot" });
-    assert_eq!(judged(Provider::OpenAi, answered(200, &declined)).await, Err(Reason::ModelRefused));
+    assert_eq!(judged(Provider::OpenAi, answered(200, &declined)).await, Err(DeliveryReason::ModelRefused));
 }
 
 #[tokio::test]
@@ -346,13 +356,13 @@ async fn words_around_an_answer_are_no_answer() {
     let without = json!({ "content": [part("answer")] });
     for message in [text, twice, other, without] {
         let got = judged(Provider::Anthropic, answered(200, &message)).await;
-        assert_eq!(got, Err(Reason::ModelAnswerInvalid), "{message}");
+        assert_eq!(got, Err(DeliveryReason::ModelAnswerInvalid), "{message}");
     }
     for content in ["Sure: {\"verdict\":true}", "{\"verdict\":tr", "```json\n{\"verdict\":true}\n```", ""] {
         let mut message = message(Provider::OpenAi, &json!({}));
         message["choices"][0]["message"]["content"] = json!(content);
         let got = judged(Provider::OpenAi, answered(200, &message)).await;
-        assert_eq!(got, Err(Reason::ModelAnswerInvalid), "{content}");
+        assert_eq!(got, Err(DeliveryReason::ModelAnswerInvalid), "{content}");
     }
 }
 
@@ -367,8 +377,8 @@ async fn an_endpoint_that_hangs_is_given_up_on_and_holds_no_permit_after() {
         let ask = |deadline: u64| model.perform(1, &question, &schema, Duration::from_millis(deadline));
         // Long enough for the first to be there, however much else the machine has to do.
         let (first, second) = tokio::join!(ask(2_000), ask(500));
-        assert_eq!(first.map_err(|failed| failed.reason), Err(Reason::Timeout));
-        assert_eq!(second.map_err(|failed| failed.reason), Err(Reason::Timeout));
+        assert_eq!(first.map_err(|failed| failed.reason), Err(DeliveryReason::Timeout));
+        assert_eq!(second.map_err(|failed| failed.reason), Err(DeliveryReason::Timeout));
         assert_eq!(server.seen().len(), 1, "the second waited for its turn");
         assert_eq!(ask(60_000).await, Ok(json!({ "verdict": false })));
     }
@@ -473,7 +483,7 @@ async fn an_endpoint_may_have_rules_of_its_own() {
             .perform(1, &question(Kind::Judge, &judge()), &json!({}), SOON)
             .await
     };
-    assert_eq!(ask(None).await.map_err(|failed| failed.reason), Err(Reason::SchemeRefused));
+    assert_eq!(ask(None).await.map_err(|failed| failed.reason), Err(DeliveryReason::SchemeRefused));
     assert!(ask(Some(open(&[server.port]))).await.is_ok());
     let config = config(Provider::Anthropic, &server);
     assert!(!format!("{config:?}").contains("swordfish"));

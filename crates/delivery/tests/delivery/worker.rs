@@ -17,7 +17,7 @@ use switchward_delivery::model::{self, Kind, Model, Provider, Question};
 use switchward_delivery::worker::{
     AnswerError, Answers, Config, Delivered, DeliveryJob, DeliveryWorker, JobError, JobInput, Origin, Outcome,
 };
-use switchward_delivery::{Reason, Secret};
+use switchward_delivery::{DeliveryReason, Secret};
 use switchward_machine::{OpenId, SessionId, TenantId};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -260,7 +260,7 @@ fn ask(url: &str) -> DeliveryJob {
     }
 }
 
-fn reason_of(outcome: &Outcome) -> Option<Reason> {
+fn reason_of(outcome: &Outcome) -> Option<DeliveryReason> {
     outcome.as_ref().err().map(|failed| failed.reason)
 }
 
@@ -330,12 +330,12 @@ async fn a_job_without_a_result_says_why() {
     let with = |input: JobInput| DeliveryJob { input, ..ask(&url) };
     let host = http(json!({ "method": "GET", "url": url, "headers": { "host": "a" } }));
     let rows = [
-        (ask(&url), Reason::AnswerBroken),
-        (ask("http://10.0.0.1:1/"), Reason::PortRefused),
-        (DeliveryJob { ttl_ms: 0, ..ask(&url) }, Reason::NotBegun),
-        (with(mail()), Reason::NotConfigured),
-        (with(judge()), Reason::NotConfigured),
-        (with(host), Reason::RequestInvalid),
+        (ask(&url), DeliveryReason::AnswerBroken),
+        (ask("http://10.0.0.1:1/"), DeliveryReason::PortRefused),
+        (DeliveryJob { ttl_ms: 0, ..ask(&url) }, DeliveryReason::NotBegun),
+        (with(mail()), DeliveryReason::NotConfigured),
+        (with(judge()), DeliveryReason::NotConfigured),
+        (with(host), DeliveryReason::RequestInvalid),
     ];
     for (job, reason) in rows {
         harness.publish(Stream::Http, &job).await;
@@ -343,7 +343,11 @@ async fn a_job_without_a_result_says_why() {
         assert_eq!((found, reason_of(&outcome)), (job, Some(reason)));
         if let Err(failed) = outcome {
             let message = failed.message;
-            assert_eq!(message.contains("before the job began"), reason == Reason::NotBegun, "{message}");
+            assert_eq!(
+                message.contains("before the job began"),
+                reason == DeliveryReason::NotBegun,
+                "{message}"
+            );
         }
     }
     assert_eq!(server.seen().len(), 1, "only the first was sent");
@@ -354,7 +358,7 @@ async fn a_result_that_grows_too_large_is_refused() {
     let frame = json!({ "status": 200, "body": "" }).to_string().len();
     // A quotation mark is two bytes of JSON.
     let fits = "\"".repeat((RESULT_BYTES_MAX - frame) / 2);
-    for (body, reason) in [(fits.clone(), None), (fits + "\"", Some(Reason::AnswerTooLarge))] {
+    for (body, reason) in [(fits.clone(), None), (fits + "\"", Some(DeliveryReason::AnswerTooLarge))] {
         let server = Server::always(answer("200 x\r\ncontent-type: text/plain", body.as_bytes())).await;
         let mut harness = Harness::with_idle(IDLE, &server);
         let _worker = harness.worker("one");
@@ -401,7 +405,7 @@ async fn a_question_goes_to_the_model() {
     let _worker = harness.worker_with(Some(model), Config::new("one".to_owned()));
     let input = json!({ "text": "no", "ports": ["rejected", "discussion"] });
     let job = DeliveryJob { input: question(Kind::Classify, input), ..ask("") };
-    for expected in [None, Some(Reason::ModelLimited)] {
+    for expected in [None, Some(DeliveryReason::ModelLimited)] {
         harness.publish(Stream::Model, &job).await;
         let (_, outcome) = harness.outcome().await;
         assert_eq!(reason_of(&outcome), expected, "{outcome:?}");
@@ -476,7 +480,7 @@ async fn requests_that_hang_do_not_hold_up_questions() {
     harness.publish(Stream::Http, &ask(&server.url("/"))).await;
     until(|| server.seen().len() == 1).await;
     harness.publish(Stream::Model, &DeliveryJob { input: judge(), ..ask("") }).await;
-    assert_eq!(reason_of(&harness.outcome().await.1), Some(Reason::NotConfigured));
+    assert_eq!(reason_of(&harness.outcome().await.1), Some(DeliveryReason::NotConfigured));
 }
 
 /// What is handed in is sent as it is; any 2xx is an arrival, 410 the end, and all else is tried again when it may be.
@@ -484,9 +488,9 @@ async fn requests_that_hang_do_not_hold_up_questions() {
 async fn a_message_to_an_endpoint_arrives_or_says_what_becomes_of_it() {
     for (head, reason, wait) in [
         ("204 x", None, None),
-        ("302 x\r\nlocation: http://127.0.0.1/", Some(Reason::ReceiverRefused), None),
-        ("410 x", Some(Reason::ReceiverGone), None),
-        ("503 x\r\nretry-after: 7", Some(Reason::ReceiverRefused), Some(Duration::from_secs(7))),
+        ("302 x\r\nlocation: http://127.0.0.1/", Some(DeliveryReason::ReceiverRefused), None),
+        ("410 x", Some(DeliveryReason::ReceiverGone), None),
+        ("503 x\r\nretry-after: 7", Some(DeliveryReason::ReceiverRefused), Some(Duration::from_secs(7))),
     ] {
         let server = Server::always(answer(head, b"")).await;
         let mut harness = Harness::with_idle(IDLE, &server);
@@ -648,8 +652,8 @@ async fn a_job_lives_so_long_by_the_clock_of_the_bus_alone() {
     for (older, expected) in [
         (Duration::ZERO, None),
         (TTL - Duration::from_secs(60), None),
-        (TTL, Some(Reason::NotBegun)),
-        (Duration::from_secs(3_600), Some(Reason::NotBegun)),
+        (TTL, Some(DeliveryReason::NotBegun)),
+        (Duration::from_secs(3_600), Some(DeliveryReason::NotBegun)),
     ] {
         let bus = Arc::new(Broken { inner: Memory::default(), mended: AtomicBool::new(true), older });
         let mut harness = Harness::new(bus, &server, &[]);

@@ -6,7 +6,7 @@ use switchward_state::delivery::{
     AckEffect, DeferEffect, DeliveryEvent, DismissEffect, Effect, EffectBody, EffectSource, EffectSummary,
     FailEffect, RecordBounce, RetryEffect,
 };
-use switchward_state::limits::{DEAD_CODE_BYTES_MAX, NOTE_BYTES_MAX};
+use switchward_state::limits::NOTE_BYTES_MAX;
 use switchward_state::{Event, Key, OutboxScope, Reason, Rejection, Reply};
 
 use crate::approval::audience;
@@ -24,7 +24,7 @@ pub(crate) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Sto
 /// It cannot be delivered. An approval that has reached nobody escalates at once, if it would do so later.
 pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, Stop> {
     expected(turn)?;
-    worded(&fail.code, &fail.message)?;
+    check_text("message", &fail.message, NOTE_BYTES_MAX)?;
     let Some(effect) = outward(turn, fail.number)? else {
         // It has arrived meanwhile, or nobody wants it any more.
         return if was_queued(turn, fail.number)? { now(turn, fail.number) } else { Err(missing().into()) };
@@ -47,7 +47,7 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
 /// It is tried again later.
 pub(crate) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Reply, Stop> {
     expected(turn)?;
-    worded(&defer.code, &defer.message)?;
+    check_text("message", &defer.message, NOTE_BYTES_MAX)?;
     let effect = outward(turn, defer.number)?;
     if effect.is_some_and(|effect| effect.dead().is_none() && effect.attempt() == defer.attempt) {
         let (number, code, message) = (defer.number, defer.code.clone(), defer.message.clone());
@@ -87,18 +87,6 @@ pub(crate) fn bounced(turn: &mut Turn<'_, '_>, bounce: &RecordBounce) -> Result<
         reach(turn, gate)?;
     }
     turn.moved()
-}
-
-/// Whether these are words for what has gone wrong.
-fn worded(code: &str, message: &str) -> Result<(), Rejection> {
-    check_text("code", code, DEAD_CODE_BYTES_MAX)?;
-    check_text("message", message, NOTE_BYTES_MAX)?;
-    let plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_.-".contains(sign);
-    if code.is_empty() || !code.chars().all(plain) {
-        let message = "a code is made of lower-case letters, digits and the signs _ . -";
-        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "code"));
-    }
-    Ok(())
 }
 
 /// Sends a dead letter again; a notice that nobody got goes to those whom the directory resolves now.

@@ -1,10 +1,12 @@
 //! Endpoints: the receivers of a tenant's events. They stand in its tenancy, so that every shard knows them.
 
 use switchward_state::catalogue::{CatalogueEvent, Tenancy};
-use switchward_state::delivery::{ChangeEndpoint, DeliveryEvent, Endpoint, EndpointSummary, SourceSecret};
+use switchward_state::delivery::{
+    ChangeEndpoint, DeliveryEvent, Endpoint, EndpointSummary, FailureCode, SourceSecret,
+};
 use switchward_state::limits::{
-    DEAD_CODE_BYTES_MAX, ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX,
-    ENDPOINTS_MAX, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX, SOURCE_SECRET_BYTES_MAX,
+    ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, ROTATION_MS_MAX,
+    SOURCE_NAME_CHARS_MAX, SOURCE_SECRET_BYTES_MAX,
 };
 use switchward_state::seal::Sealed;
 use switchward_state::{Key, Reason, Rejection, Reply};
@@ -121,13 +123,12 @@ fn disable(turn: &mut Turn<'_, '_>, id: &str, reason: &str) -> Result<Reply, Sto
 }
 
 /// The revision stays: shards have no need to know.
-fn note(turn: &mut Turn<'_, '_>, id: &str, failure: Option<&(String, String)>) -> Result<Reply, Stop> {
+fn note(turn: &mut Turn<'_, '_>, id: &str, failure: Option<&(FailureCode, String)>) -> Result<Reply, Stop> {
     let (tenancy, at) = known(turn, id, "")?;
-    if let Some((code, message)) = failure {
-        check_text("code", code, DEAD_CODE_BYTES_MAX)?;
+    if let Some((_, message)) = failure {
         check_text("message", message, ENDPOINT_FAILURE_BYTES_MAX)?;
     }
-    let failure = failure.map(|(code, message)| (code.as_str(), message.as_str()));
+    let failure = failure.map(|(code, message)| (code, message.as_str()));
     let before = tenancy.endpoints[at].health.clone().unwrap_or_default();
     if let Some(health) = before.after(failure, turn.now()) {
         turn.emit(DeliveryEvent::EndpointNoted { id: id.to_owned(), health })?;

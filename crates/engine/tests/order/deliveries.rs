@@ -1,8 +1,10 @@
 //! Delivery workers: effects for the outside are published by leaders, attempted, and reported with their outcome.
 
 use std::ops::ControlFlow;
-use switchward_machine::Time;
-use switchward_state::delivery::{AckEffect, Attempt, DeferEffect, DeliveryCommand, Effect, FailEffect};
+use switchward_machine::{DeliveryReason, Time};
+use switchward_state::delivery::{
+    AckEffect, Attempt, DeferEffect, DeliveryCommand, Effect, FailEffect, FailureCode,
+};
 use switchward_state::{Body, Command, Due, IndexKey, Key, Row, Scope, View as _};
 
 use crate::effects::{EffectId, words};
@@ -87,7 +89,7 @@ impl Simulation {
 
     /// The report of an attempt that has failed: another one follows, or none.
     fn failed(&mut self, number: u64, attempt: Attempt) -> DeliveryCommand {
-        let (code, message) = ("no_such_host".to_owned(), words(attempt));
+        let (code, message) = (FailureCode::Attempt(DeliveryReason::NameUnusable), words(attempt));
         if attempt.number >= ATTEMPTS_MAX {
             let round = Some(attempt.round);
             return DeliveryCommand::FailEffect(FailEffect { number, code, message, round });

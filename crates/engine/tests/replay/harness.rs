@@ -8,7 +8,7 @@ use switchward_machine::{TenantId, Time};
 use switchward_state::approval::ApprovalCommand;
 use switchward_state::catalogue::Settings;
 use switchward_state::delivery::{
-    AckEffect, DeferEffect, DeliveryCommand, DismissEffect, EffectBody, FailEffect, RetryEffect,
+    AckEffect, DeferEffect, DeliveryCommand, DismissEffect, EffectBody, FailEffect, FailureCode, RetryEffect,
 };
 use switchward_state::policy::{Confirm, LimitCheck, PolicyCommand, Reserve, Settle, check_limits};
 use switchward_state::session::{SessionCommand, Sweep};
@@ -200,7 +200,7 @@ impl Harness {
         for due in self.deliveries() {
             let Ok(Some(row)) = self.rows.row(&due.key) else { return Err(format!("{due:?} is no more")) };
             let Row::Outbox(effect) = &*row else { return Err(format!("{due:?} is no effect")) };
-            let (number, code, message) = (effect.number, "no_such_host".into(), "why".into());
+            let (number, code, message) = (effect.number, FailureCode::TooLarge, "why".into());
             let body = if rng.once_in(3) {
                 Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }))
             } else if rng.once_in(3) {

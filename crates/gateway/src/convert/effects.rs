@@ -43,7 +43,7 @@ pub(crate) fn summary(caller: &Caller, session: SessionId, effect: &EffectSummar
         create_time: Some(timestamp(effect.since)),
         next_attempt_time: last.map(|_| timestamp(effect.next)),
         round: effect.round,
-        code: wrong.map(|wrong| wrong.code.clone()).unwrap_or_default(),
+        code: wrong.map(|wrong| wrong.code.to_string()).unwrap_or_default(),
         message: wrong.map(|wrong| shown(&wrong.message)).unwrap_or_default(),
         end_time: dead.map(|dead| timestamp(dead.at)),
         attempts: effect.attempts,
@@ -62,7 +62,7 @@ pub(crate) fn incident(caller: &Caller, session: SessionId, effect: &Effect) -> 
     v1::Incident {
         effect: names::of_effect(caller, session, effect.number),
         kind: kind(effect).to_owned(),
-        code: dead.map(|dead| dead.code.clone()).unwrap_or_default(),
+        code: dead.map(|dead| dead.code.to_string()).unwrap_or_default(),
         message: dead.map(|dead| shown(&dead.message)).unwrap_or_default(),
         create_time: dead.map(|dead| timestamp(dead.at)),
     }

@@ -200,7 +200,7 @@ mod tests {
             include_str!("../../../state/src/approval/notice.rs"),
             include_str!("../../../mail/src/incoming.rs"),
             include_str!("../../../mail/src/incoming/machine.rs"),
-            include_str!("../../../delivery/src/reason.rs"),
+            include_str!("../../../machine/src/delivery_reason.rs"),
         ];
         let mut codes = 0;
         for line in sources.iter().flat_map(|source| source.lines()) {

@@ -3,7 +3,7 @@
 use switchward_api::v1::{self, effect_service_server::EffectService};
 use switchward_machine::{Channel, SessionId};
 use switchward_state::delivery::{
-    DeliveryCommand, DismissEffect, EffectKind, FailEffect, HoldEffects, RetryEffect,
+    BadFailureCode, DeliveryCommand, DismissEffect, EffectKind, FailEffect, HoldEffects, RetryEffect,
 };
 use switchward_state::{Body, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
@@ -43,7 +43,11 @@ impl EffectService for Api {
         let (call, message) = self.open(request, roles::OPERATE)?;
         let request = request_id(&message.request_id, "FailEffect", &message)?;
         let (session, number) = names::effect(&call.caller, "name", &message.name)?;
-        let (code, text, round) = (message.code, message.message, message.round);
+        let code = message
+            .code
+            .parse()
+            .map_err(|error: BadFailureCode| Refusal::field("code", error.to_string()))?;
+        let (text, round) = (message.message, message.round);
         let body =
             Body::Delivery(DeliveryCommand::FailEffect(FailEffect { number, code, message: text, round }));
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;

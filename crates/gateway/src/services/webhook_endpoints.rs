@@ -122,6 +122,7 @@ impl WebhookEndpointService for Api {
         let pinged = pings.ping(call.caller.tenant, &call.caller.tenant_name, &row, kind).await;
         let duration = prost_types::Duration::try_from(pinged.took).ok();
         let Pinged { message_id, status, code, message, body, .. } = pinged;
+        let code = code.map(|code| code.to_string()).unwrap_or_default();
         let http_status = status.map_or(0, u32::from);
         let answer =
             v1::PingWebhookEndpointResponse { message_id, http_status, code, message, duration, body };
@@ -207,7 +208,7 @@ fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {
         failing_since_time: health.failing_since.map(timestamp),
         last_success_time: health.succeeded.map(timestamp),
         last_failure_time: failed.map(|failed| timestamp(failed.at)),
-        last_failure_code: failed.map(|failed| failed.code.clone()).unwrap_or_default(),
+        last_failure_code: failed.map(|failed| failed.code.to_string()).unwrap_or_default(),
         last_failure_message: failed.map(|failed| failed.message.clone()).unwrap_or_default(),
         ..of_summary(caller, EndpointSummary::of(row))
     }

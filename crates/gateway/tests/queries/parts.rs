@@ -1,9 +1,9 @@
 //! Random values of what queries hold of settings, policies and endpoints.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{Limit, Micros, Period};
+use switchward_machine::{DeliveryReason, Limit, Micros, Period};
 use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, LinkAuth, Quotas, Settings};
-use switchward_state::delivery::{Dead, Endpoint, EndpointHealth, SourceSecret};
+use switchward_state::delivery::{DeliveryFailure, Endpoint, EndpointHealth, FailureCode, SourceSecret};
 use switchward_state::policy::{Args, LedgerRule};
 use switchward_state::seal::SecretOf;
 use switchward_testkit::ring;
@@ -94,10 +94,20 @@ pub(crate) fn endpoint(draw: &mut Draw) -> Endpoint {
     }
 }
 
+fn failure_code(draw: &mut Draw) -> FailureCode {
+    let reported = "carrier_pigeon_lost".parse().expect("a code");
+    let reason = draw.pick(&DeliveryReason::ALL);
+    draw.pick(&[FailureCode::Attempt(reason), FailureCode::WebhookFailed, reported])
+}
+
 fn health(draw: &mut Draw) -> EndpointHealth {
     EndpointHealth {
         failing_since: draw.option(Draw::time),
         succeeded: draw.option(Draw::time),
-        failed: draw.option(|draw| Dead { code: draw.text(), message: draw.text(), at: draw.time() }),
+        failed: draw.option(|draw| DeliveryFailure {
+            code: failure_code(draw),
+            message: draw.text(),
+            at: draw.time(),
+        }),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use switchward_bus::{Memory, Redis, RedisConfig, Settings};
-use switchward_machine::{Digest, Time};
+use switchward_machine::{DeliveryReason, Digest, Time};
 use switchward_shard::{ClusterOptions, ManualClock};
 use switchward_state::catalogue::{CatalogueCommand, Deploy, EnsureTenancy};
 use switchward_state::delivery::{DeferEffect, DeliveryCommand, MailCap, RetryEffect};
@@ -135,7 +135,7 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     clock.advance(1);
     round(shard, 16, &context, &mut out).await.map(drop).unwrap();
     let dead = mail(shard).await;
-    assert_eq!(dead.dead().map(|dead| dead.code.as_str()), Some(FailureCode::MailNotConfigured.word()));
+    assert_eq!(dead.dead().map(|dead| dead.code.word()), Some(FailureCode::MailNotConfigured.word()));
     // Sent again, it has its time again, and a server that sends mail takes it.
     let retry = Body::Delivery(DeliveryCommand::RetryEffect(RetryEffect { number: dead.number }));
     cluster.execute(Command::of_server(TENANT, Scope::Session(SESSION), retry)).await.unwrap();
@@ -209,7 +209,7 @@ async fn mails_that_are_out_and_mails_that_have_gone_out_count_for_the_cap_of_an
     round(shard, 1_024, &context, &mut out).await.map(drop).unwrap();
     let waits = mail_of(shard, last[0]).await;
     assert_eq!(
-        waits.last().map(|last| last.code.as_str()),
+        waits.last().map(|last| last.code.word()),
         Some(FailureCode::MailCap(MailCap::Address).word()),
         "{waits:?}"
     );
@@ -252,7 +252,7 @@ async fn mails_of_all_shards_count_for_one_cap() {
     }
     assert_eq!(of_other.sent.len(), 1, "the cap of both shards allows one mail");
     let waits = join_all(second.iter().map(|&session| mail_of(other, session))).await;
-    let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.as_str())).collect();
+    let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.word())).collect();
     assert_eq!(codes, ["mail_address_limit"]);
     cluster.shutdown().await.unwrap();
 }
@@ -280,7 +280,7 @@ async fn mails_of_all_servers_on_one_bus_count_for_one_cap() {
     round(there, 1_024, &of_other, &mut out_there).await.map(drop).unwrap();
     assert_eq!(out_there.sent.len(), 1, "the cap of both servers allows one mail");
     let waits = join_all([most, most + 1].map(|number| mail_of(there, session(number)))).await;
-    let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.as_str())).collect();
+    let codes: Vec<&str> = waits.iter().filter_map(|mail| Some(mail.last()?.code.word())).collect();
     assert_eq!(codes, ["mail_address_limit"]);
     // The next leader of the first server's shard counts what is on the bus under the same names.
     let (mut out, of_one) = (Out::default(), sending_over(&one, Arc::clone(&of_one.bus)));
@@ -289,7 +289,8 @@ async fn mails_of_all_servers_on_one_bus_count_for_one_cap() {
     // An attempt that has failed counts no more.
     let failed = out.sent.keys().next().and_then(EffectKey::session).unwrap();
     let mail = mail_of(here, failed).await;
-    let (number, attempt, code) = (mail.number, mail.attempt(), "timeout".to_owned());
+    let (number, attempt, code) =
+        (mail.number, mail.attempt(), FailureCode::Attempt(DeliveryReason::Timeout));
     let defer = DeferEffect { number, attempt, wait_ms: 60_000, code, message: String::new(), made: true };
     let defer = Body::Delivery(DeliveryCommand::DeferEffect(defer));
     one.execute(Command::of_server(TENANT, Scope::Session(failed), defer)).await.unwrap();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use switchward_delivery::channels::Answer as HttpAnswer;
 use switchward_delivery::worker::{Delivered, JobHead, Outcome};
-use switchward_delivery::{Failed, Reason};
+use switchward_delivery::{DeliveryReason, Failed};
 
 /// The form of a question and of its answer.
 const FORM: u8 = 1;
@@ -74,13 +74,32 @@ pub(super) enum SentOutcome {
     /// The attempt did not succeed.
     Failed {
         /// Why, as its code.
-        reason: Reason,
+        #[serde(with = "reason_code")]
+        reason: DeliveryReason,
         /// What happened.
         message: String,
         /// How long the other side asks to wait, milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
     },
+}
+
+/// A reason as its code.
+mod reason_code {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use switchward_delivery::DeliveryReason;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    pub(super) fn serialize<S: Serializer>(reason: &DeliveryReason, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(reason.code())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<DeliveryReason, D::Error> {
+        let code = String::deserialize(from)?;
+        DeliveryReason::from_code(&code)
+            .ok_or_else(|| D::Error::custom(format!("there is no reason with the code {code:?}")))
+    }
 }
 
 impl From<Outcome> for SentOutcome {
@@ -153,7 +172,7 @@ mod tests {
         let effect = Origin::Effect { number: 3, round: 1, attempt: 2 };
         let event = || JobChannel::Event { endpoint: "ops".to_owned() };
         let report = |job: JobHead, outcome: Outcome| Question::Report { job, outcome: outcome.into() };
-        let failed = Failed::new(Reason::Timeout, "no answer within 10 s");
+        let failed = Failed::new(DeliveryReason::Timeout, "no answer within 10 s");
         let asked = Failed { retry_after: Some(Duration::from_millis(1_500)), ..failed.clone() };
         vec![
             Question::Wanted(job(work, JobChannel::Http)),

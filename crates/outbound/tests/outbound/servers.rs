@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use switchward_bus::{Bus, Memory};
 use switchward_delivery::channels::MailChannel;
 use switchward_delivery::mail::{Composed, Post, Sender};
-use switchward_delivery::{Failed, Reason};
+use switchward_delivery::{DeliveryReason, Failed};
 use switchward_gateway::proxy::AnswersDelivery as _;
 use switchward_machine::Bucket;
 use switchward_machine::Time;
@@ -74,7 +74,7 @@ impl Post for Sent {
             tokio::task::yield_now().await;
         }
         if count <= self.refusals.load(Ordering::SeqCst) {
-            return Err(Failed::new(Reason::Timeout, "the mail server is busy"));
+            return Err(Failed::new(DeliveryReason::Timeout, "the mail server is busy"));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use switchward_machine::{Channel, OpenId, SessionId};
 
 use crate::approval::Bounced;
 use crate::delivery::{
-    Dead, DeliveryEvent, Effect, EffectBody, EffectProgress, Outbox, Purpose, WebhookSourceFact,
+    DeliveryEvent, DeliveryFailure, Effect, EffectBody, EffectProgress, Outbox, Purpose, WebhookSourceFact,
     apply_endpoints, mail_caps,
 };
 use crate::run::{Run, remember};
@@ -17,7 +17,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
         DeliveryEvent::Queued { effect } => queued(rows, site, effect)?,
         DeliveryEvent::Acked { number } => arrived(rows, site, *number)?,
         DeliveryEvent::Failed { number, code, message } => {
-            let dead = Dead { code: code.clone(), message: message.clone(), at: site.at };
+            let dead = DeliveryFailure { code: code.clone(), message: message.clone(), at: site.at };
             change(rows, site, *number, |effect| effect.progress.get_or_insert_default().dead = Some(dead))?;
             rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default().dead += 1;
         }
@@ -32,7 +32,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
             outbox.dead = outbox.dead.saturating_sub(1);
         }
         DeliveryEvent::Deferred { number, until, code, message } => {
-            let last = Dead { code: code.clone(), message: message.clone(), at: site.at };
+            let last = DeliveryFailure { code: code.clone(), message: message.clone(), at: site.at };
             change(rows, site, *number, |effect| {
                 let progress = effect.progress.get_or_insert_default();
                 progress.attempts = progress.attempts.saturating_add(1);
@@ -42,7 +42,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
             })?;
         }
         DeliveryEvent::Held { number, until, code, message } => {
-            let last = Dead { code: code.clone(), message: message.clone(), at: site.at };
+            let last = DeliveryFailure { code: code.clone(), message: message.clone(), at: site.at };
             change(rows, site, *number, |effect| {
                 let progress = effect.progress.get_or_insert_default();
                 progress.last = Some(last);

@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 
 use crate::AdmissionClass;
 use crate::approval::MailToken;
-use crate::delivery::{Attempt, ChangeEndpoint, ChangeWebhookSource, Republish};
+use crate::delivery::{Attempt, ChangeEndpoint, ChangeWebhookSource, FailureCode, Republish};
 use crate::limits::EFFECT_BYTES;
 
 /// A command about what goes out.
@@ -107,9 +107,9 @@ pub struct FailEffect {
     /// Its number in the session.
     #[n(0)]
     pub number: u64,
-    /// A lower-case code, 1 to 64 bytes.
+    /// Why.
     #[n(1)]
-    pub code: String,
+    pub code: FailureCode,
     /// What exactly, for a person; at most 16 KiB.
     #[n(2)]
     pub message: String,
@@ -134,9 +134,9 @@ pub struct DeferEffect {
     /// differ.
     #[n(2)]
     pub wait_ms: u64,
-    /// A lower-case code, 1 to 64 bytes.
+    /// Why.
     #[n(3)]
-    pub code: String,
+    pub code: FailureCode,
     /// What exactly, for a person; at most 16 KiB.
     #[n(4)]
     pub message: String,

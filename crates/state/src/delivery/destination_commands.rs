@@ -2,7 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::delivery::{Correlation, SourceSecret};
+use crate::delivery::{Correlation, FailureCode, SourceSecret};
 use crate::seal::Sealed;
 
 /// What changes about a source of webhooks.
@@ -134,6 +134,6 @@ pub enum ChangeEndpoint {
         id: String,
         /// What went wrong, a code and words; `None` if the message has arrived.
         #[n(1)]
-        failure: Option<(String, String)>,
+        failure: Option<(FailureCode, String)>,
     },
 }

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{TenantId, Time};
 use zeroize::Zeroizing;
 
-use crate::delivery::{Dead, SourceSecret, webhook_source};
+use crate::delivery::{DeliveryFailure, FailureCode, SourceSecret, webhook_source};
 use crate::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
 use crate::seal::{KeyRing, SecretOf};
 
@@ -45,7 +45,7 @@ pub struct EndpointHealth {
     pub succeeded: Option<Time>,
     /// The last failure that was noted.
     #[n(2)]
-    pub failed: Option<Dead>,
+    pub failed: Option<DeliveryFailure>,
 }
 
 impl EndpointHealth {
@@ -54,7 +54,7 @@ impl EndpointHealth {
     /// that an endpoint that fails now and then costs two notes in that time and no more; and what goes on as it was
     /// every [`ENDPOINT_NOTED_AGAIN_MS`].
     #[must_use]
-    pub fn after(&self, failure: Option<(&str, &str)>, now: Time) -> Option<Self> {
+    pub fn after(&self, failure: Option<(&FailureCode, &str)>, now: Time) -> Option<Self> {
         let noted = self.succeeded.max(self.failed.as_ref().map(|failed| failed.at));
         let passed = |ms| noted.is_none_or(|noted| now.since_ms(noted) >= ms);
         let Some((code, message)) = failure else {
@@ -66,7 +66,7 @@ impl EndpointHealth {
         } else {
             passed(ENDPOINT_NOTED_MS)
         };
-        let failed = || Some(Dead { code: code.to_owned(), message: message.to_owned(), at: now });
+        let failed = || Some(DeliveryFailure { code: code.clone(), message: message.to_owned(), at: now });
         let since = self.failing_since.unwrap_or(now);
         changed.then(|| Self { failing_since: Some(since), failed: failed(), ..self.clone() })
     }

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, RunId, Time};
 
-use crate::delivery::{Effect, EndpointHealth, WebhookSourceFact};
+use crate::delivery::{Effect, EndpointHealth, FailureCode, WebhookSourceFact};
 
 /// An event about what goes out, and where it goes. Stored form.
 #[expect(
@@ -32,9 +32,9 @@ pub enum DeliveryEvent {
         /// The effect's number in its outbox.
         #[n(0)]
         number: u64,
-        /// A lower-case code of the deliverer.
+        /// Why.
         #[n(1)]
-        code: String,
+        code: FailureCode,
         /// What exactly.
         #[n(2)]
         message: String,
@@ -62,9 +62,9 @@ pub enum DeliveryEvent {
         /// When the next attempt is due.
         #[n(1)]
         until: Time,
-        /// A lower-case code of the deliverer.
+        /// Why.
         #[n(2)]
-        code: String,
+        code: FailureCode,
         /// What exactly.
         #[n(3)]
         message: String,
@@ -78,9 +78,9 @@ pub enum DeliveryEvent {
         /// Until when.
         #[n(1)]
         until: Time,
-        /// A lower-case code of the deliverer.
+        /// Why.
         #[n(2)]
-        code: String,
+        code: FailureCode,
         /// What exactly.
         #[n(3)]
         message: String,

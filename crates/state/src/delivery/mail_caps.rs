@@ -209,7 +209,7 @@ pub fn waiting(
         if effect.dead().is_some() {
             continue;
         }
-        let put_off = effect.last().and_then(|last| MailCap::of_code(&last.code));
+        let put_off = effect.last().and_then(|last| last.code.mail_cap());
         let full = match put_off.filter(|_| effect.deliver_at > now) {
             Some(cap) => Some(MailFull { cap, until: effect.deliver_at }),
             None if counted < MAILS_COUNTED_MAX => {

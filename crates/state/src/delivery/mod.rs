@@ -7,6 +7,7 @@ mod destination_commands;
 mod endpoint;
 mod event;
 mod facts;
+mod failure_code;
 pub mod mail_caps;
 mod mail_full;
 mod memory;
@@ -25,12 +26,13 @@ pub use destination_commands::{ChangeEndpoint, ChangeWebhookSource};
 pub use endpoint::{Endpoint, EndpointHealth};
 pub use event::DeliveryEvent;
 pub use facts::WebhookSourceFact;
+pub use failure_code::{BadFailureCode, FailureCode, ReportedCode};
 pub use mail_caps::{MailCount, mail_counts, mail_full, mail_limits, waiting};
 pub use mail_full::{MailCap, MailFull};
 pub use message_text::MessageText;
 pub(crate) use outbox::web_destination;
 pub use outbox::{
-    Attempt, Dead, Effect, EffectBody, EffectProgress, EffectSource, MailHead, Outbox, Purpose,
+    Attempt, DeliveryFailure, Effect, EffectBody, EffectProgress, EffectSource, MailHead, Outbox, Purpose,
 };
 pub use outgoing::{BadMail, Draft, Outgoing};
 pub use republish::{PublishedEvent, Republish};

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Channel, Digest, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
 use crate::approval::RequestSubject;
-use crate::delivery::MessageText;
+use crate::delivery::{FailureCode, MessageText};
 use crate::limits::EFFECT_BYTES;
 use crate::policy::LedgerRule;
 
@@ -76,13 +76,13 @@ pub struct EffectProgress {
     pub round: u32,
     /// Why it is a dead letter; `None` while it is on its way.
     #[n(1)]
-    pub dead: Option<Dead>,
+    pub dead: Option<DeliveryFailure>,
     /// Attempts that have failed since it was sent, or sent again, and after which another one follows.
     #[cbor(n(2), default, skip_if = "none")]
     pub attempts: u32,
     /// Why the last of them has failed.
     #[n(3)]
-    pub last: Option<Dead>,
+    pub last: Option<DeliveryFailure>,
     /// Since when it is to go out, once it waits for another attempt; `None` in rows that are older than this field.
     #[n(4)]
     pub since: Option<Time>,
@@ -91,10 +91,10 @@ pub struct EffectProgress {
 /// What has gone wrong with a delivery. One that has failed for good stays until somebody sends it again or dismisses it,
 /// and for that long its session has an incident.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct Dead {
-    /// A lower-case code of the deliverer.
+pub struct DeliveryFailure {
+    /// Why.
     #[n(0)]
-    pub code: String,
+    pub code: FailureCode,
     /// What exactly, for a person.
     #[n(1)]
     pub message: String,
@@ -128,13 +128,13 @@ impl Effect {
 
     /// Why it is a dead letter; `None` while it is on its way.
     #[must_use]
-    pub fn dead(&self) -> Option<&Dead> {
+    pub fn dead(&self) -> Option<&DeliveryFailure> {
         self.progress.as_ref()?.dead.as_ref()
     }
 
     /// Why the last attempt to deliver it has failed, while another one follows.
     #[must_use]
-    pub fn last(&self) -> Option<&Dead> {
+    pub fn last(&self) -> Option<&DeliveryFailure> {
         self.progress.as_ref().filter(|progress| progress.dead.is_none())?.last.as_ref()
     }
 }

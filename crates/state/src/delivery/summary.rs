@@ -3,7 +3,9 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Channel, Digest, OpenId, Time};
 
-use crate::delivery::{Correlation, Dead, Effect, EffectBody, Endpoint, SourceSecret, WebhookSource};
+use crate::delivery::{
+    Correlation, DeliveryFailure, Effect, EffectBody, Endpoint, SourceSecret, WebhookSource,
+};
 use crate::seal::Sealed;
 
 /// An endpoint without its secrets and its health.
@@ -189,10 +191,10 @@ pub struct EffectSummary {
     pub attempts: u32,
     /// Why it is a dead letter; `None` while it is on its way.
     #[n(9)]
-    pub dead: Option<Dead>,
+    pub dead: Option<DeliveryFailure>,
     /// Why the last attempt has failed, while another one follows.
     #[n(10)]
-    pub last: Option<Dead>,
+    pub last: Option<DeliveryFailure>,
 }
 
 impl EffectSummary {

@@ -7,7 +7,8 @@ use switchward_state::catalogue::{
     Role, Server, ServerState, Settings, Tenant, VersionSummary,
 };
 use switchward_state::delivery::{
-    Correlation, Dead, EffectKind, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary, TextSource,
+    Correlation, DeliveryFailure, EffectKind, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary,
+    TextSource,
 };
 use switchward_state::policy::TenantPolicy;
 use switchward_state::session::{Loaded, Meters};
@@ -135,7 +136,11 @@ fn source() -> Reply {
 }
 
 fn effect() -> Reply {
-    let wrong = |at| Dead { code: "smtp_refused".into(), message: "550 no".into(), at: Time(at) };
+    let wrong = |at| DeliveryFailure {
+        code: "smtp_refused".parse().expect("a code"),
+        message: "550 no".into(),
+        at: Time(at),
+    };
     let effect = EffectSummary {
         number: 7,
         kind: EffectKind::Message(Channel::Email),

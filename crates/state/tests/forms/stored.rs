@@ -36,8 +36,9 @@ use switchward_state::catalogue::{
     Version, VersionFact,
 };
 use switchward_state::delivery::{
-    Correlation, Dead, Effect, EffectBody, EffectProgress, EffectSource, Endpoint, EndpointHealth, MailHead,
-    MessageText, Outbox, Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
+    Correlation, DeliveryFailure, Effect, EffectBody, EffectProgress, EffectSource, Endpoint, EndpointHealth,
+    FailureCode, MailHead, MessageText, Outbox, Purpose, SourceSecret, TextSource, WebhookSource,
+    WebhookSourceFact,
 };
 use switchward_state::policy::{
     Authorized, CallEffect, HeldSince, LedgerRow, LimitCheck, LimitOutcome, PolicyFact, Remaining,
@@ -370,7 +371,11 @@ fn effect(body: EffectBody) -> Effect {
 
 /// Values of effects that cannot be delivered.
 fn undelivered() -> [(&'static str, Row); 3] {
-    let dead = Dead { code: "no_such_host".into(), message: "it is unknown".into(), at: Time(4) };
+    let dead = DeliveryFailure {
+        code: "no_such_host".parse().expect("a code"),
+        message: "it is unknown".into(),
+        at: Time(4),
+    };
     let effect = |dead| Effect {
         progress: Some(EffectProgress { round: 2, dead, ..EffectProgress::default() }),
         ..effect(message())

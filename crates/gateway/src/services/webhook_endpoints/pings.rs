@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use switchward_machine::TenantId;
-use switchward_state::delivery::Endpoint;
+use switchward_state::delivery::{Endpoint, FailureCode};
 use switchward_webhook::EventType;
 
 /// Sends single messages to endpoints.
@@ -20,8 +20,8 @@ pub struct Pinged {
     pub message_id: String,
     /// The status of the answer, if there was one.
     pub status: Option<u16>,
-    /// A lower-case error code; empty if the message was accepted.
-    pub code: String,
+    /// Why it failed; `None` if the message was accepted.
+    pub code: Option<FailureCode>,
     /// The details of the error, for people.
     pub message: String,
     /// From the beginning of the request to the end of the answer.

@@ -4,15 +4,16 @@ use switchward_machine::Time;
 use switchward_state::Body;
 use switchward_state::delivery::{
     AckEffect, Attempt, ChangeEndpoint, ChangeWebhookSource, Correlation, DeferEffect, DeliveryCommand,
-    DismissEffect, FailEffect, HoldEffects, PublishedEvent, RecordBounce, Republish, RetryEffect,
-    SourceSecret, TextSource,
+    DismissEffect, FailEffect, FailureCode, HoldEffects, PublishedEvent, RecordBounce, Republish,
+    RetryEffect, SourceSecret, TextSource,
 };
 
 use super::catalogue::sealed;
 use super::session::token;
 
 fn effects() -> Vec<DeliveryCommand> {
-    let (number, code, message) = (3, "smtp_550".to_owned(), "no such user".to_owned());
+    let (number, code, message) =
+        (3, "smtp_550".parse::<FailureCode>().expect("a code"), "no such user".to_owned());
     let event = PublishedEvent {
         kind: "session.completed".into(),
         sequence: 7,
@@ -80,7 +81,10 @@ fn endpoints() -> Vec<ChangeEndpoint> {
         ChangeEndpoint::Rotate { id: id(), secret: sealed(), overlap_ms: 5, etag: etag() },
         ChangeEndpoint::Disable { id: id(), reason: "gone".into() },
         ChangeEndpoint::Delete { id: id(), etag: etag() },
-        ChangeEndpoint::Note { id: id(), failure: Some(("http_500".into(), "it fails".into())) },
+        ChangeEndpoint::Note {
+            id: id(),
+            failure: Some(("http_500".parse().expect("a code"), "it fails".into())),
+        },
     ]
 }
 

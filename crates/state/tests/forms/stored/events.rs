@@ -26,7 +26,8 @@ pub(super) fn webhook_sources() -> Vec<Event> {
 
 /// Events of an effect that cannot be delivered.
 pub(super) fn dead_letters() -> Vec<Event> {
-    let (number, code, message) = (9, "no_such_host".into(), "mail.example.com is unknown".into());
+    let (number, code, message) =
+        (9, "no_such_host".parse::<FailureCode>().expect("a code"), "mail.example.com is unknown".into());
     let flows = [
         Event::Delivery(DeliveryEvent::Failed { number, code, message }),
         Event::Delivery(DeliveryEvent::Retried { number }),

@@ -1,5 +1,6 @@
 //! Values of what is stored about people who are written to.
 
+use switchward_machine::DeliveryReason;
 use switchward_state::approval::ApprovalEvent;
 use switchward_state::catalogue::CatalogueEvent;
 use switchward_state::delivery::DeliveryEvent;
@@ -115,7 +116,8 @@ fn voted() -> Row {
 /// Values of what is known about mail recipients.
 pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let session = Session { stable_from: Some(7), audience: vec!["kim".into()], ..session() };
-    let last = Dead { code: "smtp_421".into(), message: "later".into(), at: Time(5) };
+    let last =
+        DeliveryFailure { code: "smtp_421".parse().expect("a code"), message: "later".into(), at: Time(5) };
     let progress = Some(EffectProgress { round: 1, dead: None, attempts: 2, last: Some(last), since: None });
     let since = progress.clone().map(|progress| EffectProgress { since: Some(Time(2)), ..progress });
     let about_gate = |purpose| {
@@ -161,7 +163,8 @@ fn vouched() -> SenderProof {
 pub(super) fn mailed() -> Vec<Event> {
     let (run, about, evidence) = (RunId(1), Some(OpenId(6)), "dmarc=pass (computed)".to_owned());
     let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
-    let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
+    let (number, until, code, message) =
+        (9, Time(90), "smtp_421".parse::<FailureCode>().expect("a code"), "later".to_owned());
     let flows = [
         Event::Approval(ApprovalEvent::ReplyRecorded(ReplyFact {
             run,
@@ -198,7 +201,8 @@ pub(super) fn mailed() -> Vec<Event> {
 
 /// What was added later.
 fn later() -> Vec<Event> {
-    let (number, until, code, message) = (9, Time(90), "smtp_421".to_owned(), "later".to_owned());
+    let (number, until, code, message) =
+        (9, Time(90), "smtp_421".parse::<FailureCode>().expect("a code"), "later".to_owned());
     let held = Event::Delivery(DeliveryEvent::Held { number, until, code, message });
     let to = vec!["lead@example.com".to_owned()];
     let (run, evidence, again) = (RunId(1), String::new(), to[0].clone());
@@ -254,7 +258,11 @@ fn tenant_event() -> EffectBody {
 
 /// The health of an endpoint.
 fn noted() -> EndpointHealth {
-    let failed = Dead { code: "receiver_refused".into(), message: "it said 500".into(), at: Time(8) };
+    let failed = DeliveryFailure {
+        code: FailureCode::Attempt(DeliveryReason::ReceiverRefused),
+        message: "it said 500".into(),
+        at: Time(8),
+    };
     EndpointHealth { failing_since: Some(Time(6)), succeeded: Some(Time(5)), failed: Some(failed) }
 }
 

@@ -1,34 +1,10 @@
-//! Why a delivery failed.
+//! Why an attempt to deliver something failed: what `delivery` finds out, and what sessions and definitions know of it.
 
 use std::fmt;
-use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-/// A failed delivery.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Failed {
-    /// The stable reason code.
-    pub reason: Reason,
-    /// What happened, for the author of the request. Never contains an address that a name resolves to, sent content, or
-    /// a credential.
-    pub message: String,
-    /// How long to wait before the next attempt, if the other side said so.
-    pub retry_after: Option<Duration>,
-}
-
-impl Failed {
-    /// Creates a failure after which the other side did not say when to try again.
-    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), retry_after: None }
-    }
-}
-
-/// Stable reason codes; a definition may branch on them. As JSON a reason is its code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "&str", try_from = "String")]
-pub enum Reason {
+/// Why an attempt failed, with a stable code; a definition may branch on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeliveryReason {
     /// The address cannot be read, is too long, or holds what it may not, such as a user's name.
     UrlInvalid,
     /// Neither http nor https, or http where only https is allowed.
@@ -92,7 +68,7 @@ pub enum Reason {
     ModelAnswerCut,
 }
 
-impl Reason {
+impl DeliveryReason {
     /// All reasons.
     pub const ALL: [Self; 30] = [
         Self::UrlInvalid,
@@ -208,21 +184,7 @@ impl Reason {
     }
 }
 
-impl From<Reason> for &'static str {
-    fn from(reason: Reason) -> Self {
-        reason.code()
-    }
-}
-
-impl TryFrom<String> for Reason {
-    type Error = String;
-
-    fn try_from(code: String) -> Result<Self, String> {
-        Self::from_code(&code).ok_or_else(|| format!("there is no reason with the code {code:?}"))
-    }
-}
-
-impl fmt::Display for Reason {
+impl fmt::Display for DeliveryReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.code())
     }
@@ -234,11 +196,11 @@ mod tests {
 
     #[test]
     fn the_list_has_every_reason_in_order() {
-        for (at, reason) in Reason::ALL.into_iter().enumerate() {
+        for (at, reason) in DeliveryReason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, at, "{reason}");
-            assert_eq!(Reason::from_code(reason.code()), Some(reason));
+            assert_eq!(DeliveryReason::from_code(reason.code()), Some(reason));
         }
-        assert_eq!(Reason::ALL.len(), Reason::ModelAnswerCut as usize + 1);
-        assert_eq!(Reason::from_code("lost"), None);
+        assert_eq!(DeliveryReason::ALL.len(), DeliveryReason::ModelAnswerCut as usize + 1);
+        assert_eq!(DeliveryReason::from_code("lost"), None);
     }
 }
