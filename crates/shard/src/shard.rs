@@ -9,6 +9,7 @@ use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::{Command, Reply, ViewError};
 use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 use tracing::{Instrument as _, info_span};
 
 use crate::clock::{Clock, instant};
@@ -275,17 +276,21 @@ impl Shard {
     }
 
     /// Returns when the rows hold everything that was acknowledged before the call; does not wait for a leader.
+    /// This server has then been in contact with the leader.
     pub(crate) async fn confirm(&self) -> Result<(), Failure> {
+        let asked = Instant::now();
         match &self.reads {
             // Its rows never reach what the leader has.
-            Some(_) if self.group.failed().is_some() => Err(Failure::Stopped),
-            Some(reads) if !self.leads() => reads.confirm().await,
-            Some(_) | None => self.confirm_here().await,
+            Some(_) if self.group.failed().is_some() => return Err(Failure::Stopped),
+            Some(reads) if !self.leads() => reads.confirm().await?,
+            Some(_) | None => self.confirm_here().await?,
         }
+        self.group.shared.contact.confirm(asked);
+        Ok(())
     }
 
     /// Returns true if the rows hold everything that was acknowledged longer ago than this: the server leads, or is alone,
-    /// or has asked the leader meanwhile. Kept up to date for the catalogue, every [`CONTACT_INTERVAL`].
+    /// or has asked the leader meanwhile, for any reader. Asked for the catalogue every [`CONTACT_INTERVAL`].
     ///
     /// [`CONTACT_INTERVAL`]: crate::limits::CONTACT_INTERVAL
     #[must_use]

@@ -102,6 +102,16 @@ async fn a_server_that_is_cut_off_knows_it_and_the_others_do_not_mind() {
     }
 }
 
+/// What a server has just read it need not ask for: it may have opened a moment ago, before it asks by itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_has_read_is_in_contact_at_once() {
+    let three = three([BEGIN; 3], Network::default()).await;
+    for shard in three.clusters.iter().flat_map(Cluster::all) {
+        until("it is read", async || shard.read().await.is_ok()).await;
+        assert!(shard.confirmed_within(CONTACT_LOST), "group {}", shard.number());
+    }
+}
+
 #[test]
 fn a_server_alone_never_loses_contact() {
     let folder = tempfile::tempdir().unwrap();
