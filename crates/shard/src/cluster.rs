@@ -247,7 +247,7 @@ impl Cluster {
         // Before anything is reserved or installed for it elsewhere.
         let home = self.0.home(&command);
         home.check_disk(&command)?;
-        self.keep_quotas(&mut command)?;
+        self.keep_quotas(&mut command).await?;
         if command.body.decides_gate() && !home.tenancies().are_confirmed() {
             self.0.try_confirm(home).await;
         }

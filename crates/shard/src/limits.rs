@@ -48,6 +48,13 @@ pub const BATCH_SHARED_TIME: Duration = Duration::from_millis(1);
 pub const BATCH_SHARED_BYTES: usize = 128 * 1024;
 /// The same where it is not, bytes.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Sessions that a tenant may lack of its quota, as far as this server knows, for a start to ask the leaders of all shards how
+/// many it has: a server that is not that far behind counts exactly.
+pub const QUOTA_SESSIONS_NEAR: u64 = 1_024;
+/// The same of the quota of bytes, bytes.
+pub const QUOTA_BYTES_NEAR: u64 = 64 * 1024 * 1024;
+/// The leaders are asked, too, if less than this part of a quota is left: for large quotas it is more than the above.
+pub const QUOTA_NEAR_DIVISOR: u64 = 16;
 /// Commands of one log entry.
 pub const BATCH_COMMANDS_MAX: usize = 1_024;
 /// A decision that is written as one entry even though a smaller batch would have made a shorter one, bytes.

@@ -74,7 +74,7 @@ fn the_page_has_the_limits_of_requests() {
     shows("values of a JSON request", &[number(JSON_NODES_MAX)]);
     shows("time in which a request arrives", &[time(BODY_READ_MS_MAX)]);
     let (rate, burst) = (REQUESTS_PER_SECOND_DEFAULT, REQUESTS_PER_SECOND_DEFAULT * REQUESTS_BURST_SECONDS);
-    shows("requests of one tenant per second", &[number(rate), number(burst)]);
+    shows("requests of one tenant per second, at each server", &[number(rate), number(burst)]);
     shows("calls of one tenant that are open, streams included", &[number(CALLS_OF_TENANT_MAX)]);
     shows("calls of one tenant that wait for a core", &[number(CPU_WAITING_MAX)]);
     let lists = "lists of one tenant that are computed at one time; that wait";
@@ -162,7 +162,7 @@ fn the_page_has_the_limits_of_mail_webhooks_and_definitions() {
     shows("endpoints of a tenant", &[number(engine::ENDPOINTS_MAX)]);
     shows("a message to an endpoint", &[bytes(webhook::OUT_BODY_BYTES_MAX)]);
     shows("an incoming message", &[bytes(WEBHOOK_BYTES_MAX)]);
-    shows("incoming messages of one source in a minute", &[number(SOURCE_MESSAGES_MAX)]);
+    shows("incoming messages of one source in a minute, at each server", &[number(SOURCE_MESSAGES_MAX)]);
     let directory = [number(engine::DIRECTORY_ENTRIES_MAX), number(engine::DIRECTORY_MEMBERS_MAX)];
     shows("names of a directory; members of one", &directory);
     shows("a source file", &[bytes(formats::SOURCE_BYTES_MAX)]);

@@ -1,5 +1,6 @@
 //! Quotas of a tenant that span the shards.
 
+use futures::future::try_join_all;
 use switchward_engine::{is_remembered, quota_exceeded};
 use switchward_machine::TenantId;
 use switchward_state::catalogue::{Quota, Usage};
@@ -8,7 +9,9 @@ use switchward_state::{Body, Command, Key, Row, View as _};
 
 use super::Cluster;
 use crate::failure::Failure;
+use crate::limits::{QUOTA_BYTES_NEAR, QUOTA_NEAR_DIVISOR, QUOTA_SESSIONS_NEAR};
 use crate::shard::Shard;
+use crate::view::StateView;
 
 impl Cluster {
     /// What a tenant holds in all shards, as far as this server has applied it.
@@ -16,24 +19,11 @@ impl Cluster {
     /// # Errors
     /// As [`Failure`] says.
     pub fn usage(&self, tenant: TenantId) -> Result<Usage, Failure> {
-        self.usage_of(tenant, self.shards().iter())
-    }
-
-    fn usage_of<'a>(
-        &self,
-        tenant: TenantId,
-        shards: impl Iterator<Item = &'a Shard>,
-    ) -> Result<Usage, Failure> {
-        let key = Key::usage(tenant);
-        shards.into_iter().try_fold(Usage::default(), |usage, shard| {
-            let row = shard.read_stale().row(&key).map_err(|error| self.0.unreadable(&error))?;
-            let held = if let Some(Row::Usage(held)) = row.as_deref() { *held } else { Usage::default() };
-            Ok(usage.and(held))
-        })
+        Ok(joined(&self.known(tenant)?))
     }
 
     /// Refuses a command that exceeds the tenant's quota of bytes, and passes on to the command what the other shards
-    /// leave of the quota of sessions.
+    /// leave of the quota of sessions. Both count everything that was acknowledged before the call, at any server.
     ///
     /// The command's own shard counts its sessions exactly. Concurrent decisions of other shards are not known here,
     /// so both quotas may be exceeded by what is under way in them: [`BATCH_COMMANDS_MAX`] commands each.
@@ -41,22 +31,83 @@ impl Cluster {
     /// [`BATCH_COMMANDS_MAX`]: crate::limits::BATCH_COMMANDS_MAX
     ///
     /// # Errors
-    /// QUOTA_EXCEEDED, unless the request was executed before.
-    pub(super) fn keep_quotas(&self, command: &mut Command) -> Result<(), Failure> {
+    /// QUOTA_EXCEEDED, unless the request was executed before; what keeps this server from reading another shard, if a start
+    /// comes close to the quota of sessions.
+    pub(super) async fn keep_quotas(&self, command: &mut Command) -> Result<(), Failure> {
         let (tenant, quotas) = (command.tenant, command.settings.quotas);
         if let Some(most) = quotas.bytes.filter(|_| command.body.fills()) {
-            let full = self.usage(tenant)?.bytes >= most;
+            let near = |usage: Usage| is_near(usage.bytes, most, QUOTA_BYTES_NEAR);
+            let held = match self.held(tenant, near).await {
+                Ok(held) => joined(&held),
+                // A session goes on although another shard has no leader.
+                Err(_) => self.usage(tenant)?,
+            };
             let home = self.0.home(command);
-            if full && !is_remembered(&home.read_stale(), command).unwrap_or(false) {
+            if held.bytes >= most && !is_remembered(&home.read_stale(), command).unwrap_or(false) {
                 return Err(Failure::Rejected(quota_exceeded(Quota::Bytes)));
             }
         }
         if let (Some(most), Body::Session(SessionCommand::Start(_))) = (quotas.sessions, &command.body) {
+            let near = |usage: Usage| is_near(usage.sessions, most, QUOTA_SESSIONS_NEAR);
+            let held = self.held(tenant, near).await?;
             let home = self.0.home(command).number();
-            let others = self.shards().iter().filter(|shard| shard.number() != home);
-            let elsewhere = self.usage_of(tenant, others)?.sessions;
+            let others = self.shards().iter().zip(held).filter(|(shard, _)| shard.number() != home);
+            let elsewhere = others.map(|(_, held)| held.sessions).sum();
             command.settings.quotas.sessions = Some(most.saturating_sub(elsewhere));
         }
         Ok(())
+    }
+
+    /// What a tenant holds in each shard: as far as this server has applied it, or if that is near a quota, everything that
+    /// was acknowledged before the call.
+    ///
+    /// # Errors
+    /// As [`Failure`] says.
+    async fn held(&self, tenant: TenantId, near: impl Fn(Usage) -> bool) -> Result<Vec<Usage>, Failure> {
+        let held = self.known(tenant)?;
+        if !near(joined(&held)) {
+            return Ok(held);
+        }
+        let views = try_join_all(self.shards().iter().map(Shard::read)).await?;
+        views.iter().map(|view| self.held_in(tenant, view)).collect()
+    }
+
+    /// What a tenant holds in each shard as far as this server has applied it.
+    fn known(&self, tenant: TenantId) -> Result<Vec<Usage>, Failure> {
+        self.shards().iter().map(|shard| self.held_in(tenant, &shard.read_stale())).collect()
+    }
+
+    fn held_in(&self, tenant: TenantId, view: &StateView) -> Result<Usage, Failure> {
+        let row = view.row(&Key::usage(tenant)).map_err(|error| self.0.unreadable(&error))?;
+        Ok(if let Some(Row::Usage(held)) = row.as_deref() { *held } else { Usage::default() })
+    }
+}
+
+fn joined(held: &[Usage]) -> Usage {
+    held.iter().fold(Usage::default(), |all, held| all.and(*held))
+}
+
+/// Returns true if what this server knows of may be so old that a quota is used up: it is within `margin` of it, or within a
+/// sixteenth.
+fn is_near(known: u64, most: u64, margin: u64) -> bool {
+    known >= most.saturating_sub(margin.max(most / QUOTA_NEAR_DIVISOR))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_near_by_a_number_or_by_a_part_of_it() {
+        for (known, most, near) in [
+            (0, QUOTA_SESSIONS_NEAR, true),
+            (0, QUOTA_SESSIONS_NEAR + 1, false),
+            (1, QUOTA_SESSIONS_NEAR + 1, true),
+            (937_499, 1_000_000, false),
+            (937_500, 1_000_000, true),
+            (2_000_000, 1_000_000, true),
+        ] {
+            assert_eq!(is_near(known, most, QUOTA_SESSIONS_NEAR), near, "{known} of {most}");
+        }
     }
 }
