@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix advisories bench bench-cluster bench-delivery cluster-faults crash disk expiry faults fuzz-calls lesser mutants neighbours order parking planted random roll sim slow timers fuzz
+.PHONY: help demo test fix advisories api-cluster bench bench-cluster bench-delivery cluster-faults crash disk expiry faults fuzz-calls lesser mutants neighbours order parking planted random roll sim slow timers fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ faults: ## kill the server and its Redis for ten minutes while effects fail; che
 cluster-faults: ## kill, pause, cut off and stall the servers of a cluster for an hour (CLUSTER_FAULT_SECONDS, CLUSTER_FAULT_SEEDS)
 	@sh tests/scripts/need.sh rust cc redis
 	CLUSTER_FAULT_SECONDS=$(or $(CLUSTER_FAULT_SECONDS),3600) CLUSTER_FAULT_SEEDS=$(or $(CLUSTER_FAULT_SEEDS),0..1000000) cargo test --locked -p switchward --test it -- --nocapture a_cluster_keeps_its_promises_under_faults
+
+api-cluster: ## run every test of the API against three servers, each call at a random one, and through a gateway (many minutes)
+	@sh tests/scripts/api-cluster.sh
 
 mutants: ## change the engine in small ways and check that the scenarios notice (many minutes)
 	@sh tests/scripts/mutants.sh

@@ -8,4 +8,4 @@ mod network;
 mod servers;
 
 pub use network::Network;
-pub use servers::{Server, ServerOptions, open};
+pub use servers::{Server, ServerOptions, open, open_members};

@@ -4,11 +4,14 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use switchward_shard::{
-    Clock, Cluster, Failure, Group, GroupOptions, GroupStart, LogRetention, RaftSettings,
+    Clock, Cluster, Failure, Group, GroupOptions, GroupStart, LogRetention, MemberHandler, MemberOptions,
+    MemberStart, RaftSettings,
 };
 use switchward_state::Levels;
+use switchward_state::catalogue::JoinServer;
 use switchward_state::seal::KeyRing;
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
+use tokio::runtime::Handle;
 
 use crate::network::Network;
 
@@ -40,21 +43,69 @@ pub struct Server {
     pub node: u64,
     /// Its shards.
     pub cluster: Cluster,
+    /// What it says of itself when it joins a cluster.
+    pub join: JoinServer,
 }
 
 /// The files of a server.
 struct Opened {
+    folder: [u8; 16],
     log: Arc<SegmentLog>,
     states: StateStore,
     snapshots: Snapshots,
     groups: Vec<Group>,
 }
 
-/// Opens three servers on new data folders, and waits until each of them reaches a leader of every group.
+/// Opens three servers on new data folders, and waits until each of them reaches a leader of every group. No catalogue knows
+/// of them.
 ///
 /// # Errors
 /// A folder cannot be written.
 pub async fn open(options: &ServerOptions<'_>, network: &Network) -> io::Result<Vec<Server>> {
+    let mut servers = Vec::new();
+    for ((node, one), clock) in NODES.into_iter().zip(groups(options, network).await?).zip(&options.clocks) {
+        let join = join_of(node, &one);
+        let cluster = Cluster::of_groups(one.groups, Arc::clone(clock), one.log, on_fatal(options))?;
+        network.answer(node, &cluster);
+        servers.push(Server { node, cluster, join });
+    }
+    reach_leaders(&servers).await?;
+    Ok(servers)
+}
+
+/// The same with servers that follow the catalogue: the caller founds the cluster, and has it admit them, all at one time,
+/// because all of them vote already.
+///
+/// # Errors
+/// A folder cannot be written.
+pub async fn open_members(options: &ServerOptions<'_>, network: &Network) -> io::Result<Vec<Server>> {
+    let handlers = NODES.map(|_| Arc::<MemberHandler>::default());
+    for (node, handler) in NODES.into_iter().zip(&handlers) {
+        network.attach(node, Arc::clone(handler), Handle::current());
+    }
+    let opened = groups(options, network).await?;
+    let mut servers = Vec::new();
+    for (((node, one), clock), handler) in NODES.into_iter().zip(opened).zip(&options.clocks).zip(handlers) {
+        let join = join_of(node, &one);
+        let member = MemberOptions {
+            number: node,
+            transport: network.transport(node),
+            handler,
+            address: join.address.clone(),
+            start: MemberStart::Resume,
+            voters: u32::try_from(NODES.len()).unwrap(),
+            raft: options.raft,
+            levels: join.levels,
+        };
+        let cluster = Cluster::of_member(one.groups, Arc::clone(clock), one.log, on_fatal(options), &member)?;
+        servers.push(Server { node, cluster, join });
+    }
+    reach_leaders(&servers).await?;
+    Ok(servers)
+}
+
+/// Opens every group of each server. All servers vote in all groups, and lead them in turn.
+async fn groups(options: &ServerOptions<'_>, network: &Network) -> io::Result<Vec<Opened>> {
     let mut opened: Vec<Opened> =
         NODES.iter().map(|node| files(options, *node)).collect::<io::Result<_>>()?;
     for group in (0..=options.shards).map(GroupId) {
@@ -82,18 +133,17 @@ pub async fn open(options: &ServerOptions<'_>, network: &Network) -> io::Result<
             opened[at].groups.push(replica);
         }
     }
-    let mut servers = Vec::new();
-    for ((node, one), clock) in NODES.into_iter().zip(opened).zip(&options.clocks) {
-        let report = Arc::clone(&options.on_fatal);
-        let on_fatal = Box::new(move |line: &str| report(line));
-        let cluster = Cluster::of_groups(one.groups, Arc::clone(clock), one.log, on_fatal)?;
-        network.answer(node, &cluster);
-        servers.push(Server { node, cluster });
-    }
-    for server in &servers {
-        reach_leaders(&server.cluster).await?;
-    }
-    Ok(servers)
+    Ok(opened)
+}
+
+fn on_fatal(options: &ServerOptions<'_>) -> Box<dyn Fn(&str) + Send + Sync> {
+    let report = Arc::clone(&options.on_fatal);
+    Box::new(move |line: &str| report(line))
+}
+
+fn join_of(number: u64, opened: &Opened) -> JoinServer {
+    let address = format!("10.0.0.{number}:7401");
+    JoinServer { number, folder: opened.folder, address, levels: Levels::OF_PROGRAM }
 }
 
 fn files(options: &ServerOptions<'_>, node: u64) -> io::Result<Opened> {
@@ -102,6 +152,7 @@ fn files(options: &ServerOptions<'_>, node: u64) -> io::Result<Opened> {
     let on_fatal = Box::new(move |error: &switchward_store::StoreError| report(&error.to_string()));
     let log = SegmentLog::open(&data, LogOptions { on_fatal, sync_fault: None }).map_err(io::Error::other)?;
     Ok(Opened {
+        folder: data.identity().folder.0,
         log: Arc::new(log),
         states: StateStore::open(&data).map_err(io::Error::other)?,
         snapshots: Snapshots::open(&data).map_err(io::Error::other)?,
@@ -109,8 +160,8 @@ fn files(options: &ServerOptions<'_>, node: u64) -> io::Result<Opened> {
     })
 }
 
-async fn reach_leaders(cluster: &Cluster) -> io::Result<()> {
-    for shard in cluster.all() {
+async fn reach_leaders(servers: &[Server]) -> io::Result<()> {
+    for shard in servers.iter().flat_map(|server| server.cluster.all()) {
         while let Err(failure) = shard.read().await {
             if failure != Failure::Electing {
                 return Err(io::Error::other(failure));

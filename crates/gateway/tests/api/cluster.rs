@@ -1,5 +1,5 @@
-//! The servers of the cluster: what an admin changes, what is refused and why, and what auditors see of it. The server of the
-//! test votes in all groups and leads them; its other servers do not run.
+//! The servers of the cluster: what an admin changes, what is refused and why, and what auditors see of it. The servers of the
+//! test vote in all groups and lead them; the others, which are changed here, do not run.
 
 use switchward_api::v1;
 use switchward_machine::TenantId;
@@ -8,10 +8,13 @@ use switchward_testkit::until;
 use tonic::Status;
 
 use crate::harness::Harness;
+use crate::node::Node;
 use crate::refusal::{Refusal, refused};
 
 /// A number that no server has.
 const NOBODY: u64 = 9_999;
+/// A group that the first server leads, alone or beside two others.
+const LED: u64 = 3;
 
 async fn drain(harness: &Harness, server: u64, id: &str) -> Result<v1::ClusterServerChange, Status> {
     let request = v1::DrainServerRequest { server, request_id: id.to_owned() };
@@ -85,7 +88,7 @@ async fn a_server_is_drained_used_again_and_removed() {
     assert_eq!(remove(&harness, spare).await.expect("it is removed already"), removed);
     assert_eq!(reason(activate(&harness, spare).await).reason, "STATE_MISMATCH");
     let shown = look(&harness).await;
-    assert_eq!((shown.epoch, shown.servers.len()), (removed.epoch, 2));
+    assert_eq!((shown.epoch, shown.servers.len()), (removed.epoch, harness.node.running() + 1));
     harness.node.end().await;
 }
 
@@ -120,9 +123,8 @@ async fn what_would_harm_the_cluster_is_refused_and_changes_nothing() {
     let votes = reason(remove(&harness, 1).await);
     assert_eq!((votes.reason.as_str(), votes.metadata["groups"].as_str()), ("SERVER_VOTES", "0,1,2,3,4"));
     assert_eq!(reason(replace(&harness, 1, spare).await).reason, "SERVER_NOT_LOST");
-    assert_eq!(reason(transfer(&harness, 1, &[], 0).await).reason, "SERVER_NOT_READY");
-    let lags = reason(transfer(&harness, 1, &[2], spare).await);
-    assert_eq!((lags.reason.as_str(), lags.metadata["group"].as_str()), ("SERVER_NOT_READY", "2"));
+    let lags = reason(transfer(&harness, 1, &[LED], spare).await);
+    assert_eq!((lags.reason.as_str(), lags.metadata["group"].as_str()), ("SERVER_NOT_READY", "3"));
     for refusal in [
         reason(drain(&harness, NOBODY, "").await),
         reason(activate(&harness, NOBODY).await),
@@ -146,14 +148,29 @@ async fn what_would_harm_the_cluster_is_refused_and_changes_nothing() {
         assert_eq!((refusal.reason.as_str(), refusal.fields), ("FIELD_INVALID", vec![field.to_owned()]));
     }
     transfer(&harness, spare, &[], 0).await.expect("it leads nothing");
-    transfer(&harness, spare, &[2], 1).await.expect("another server leads it");
+    transfer(&harness, spare, &[LED], 1).await.expect("another server leads it");
     assert_eq!(harness.node.state().await, before);
+    transfer_of_all(&harness, &before).await;
     harness.node.end().await;
+}
+
+/// Has the first server lead nothing any more, which it may only if there are others that vote.
+async fn transfer_of_all(harness: &Harness, before: &[[u8; 32]]) {
+    let moved = transfer(harness, 1, &[], 0).await;
+    if harness.node.running() == 1 {
+        assert_eq!(reason(moved).reason, "SERVER_NOT_READY");
+        assert_eq!(harness.node.state().await, before);
+        return;
+    }
+    moved.expect("the other two lead it");
+    let shown = look(harness).await;
+    let of_first = shown.servers.iter().find(|server| server.number == 1).expect("the first server");
+    assert_eq!(of_first.leads, Vec::<u64>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_alone_has_nothing_to_change() {
-    let harness = Harness::start().await;
+    let harness = Harness::over(Node::start_one(None).await).await;
     let shown = look(&harness).await;
     assert_eq!((shown.cluster_id.as_str(), shown.servers.len()), ("", 1));
     assert_eq!(shown.servers[0].version, env!("CARGO_PKG_VERSION"));

@@ -228,13 +228,19 @@ async fn nothing_of_an_erased_session_is_found_in_the_files() {
     let harness = Harness::start().await;
     let session = eventful(&harness).await;
     let id = id_of(&session);
-    harness.node.cluster.shard_of(id.bucket()).group().checkpoint().expect("the rows are written");
+    harness.node.caught_up().await;
+    for cluster in harness.node.clusters() {
+        cluster.shard_of(id.bucket()).group().checkpoint().expect("the rows are written");
+    }
     assert!(files_with(harness.node.folder(), SECRET).len() > 1, "the log and the rows hold the secret");
     let request = v1::EraseSessionRequest { name: session.name.clone(), ..Default::default() };
     let _: v1::EraseSessionResponse = harness.ask("admin", "EraseSession", &request).await;
     harness.node.quiet().await;
     assert!(!files_with(harness.node.folder(), SECRET).is_empty(), "the log still holds the secret");
-    assert!(harness.node.cluster.scrub().await.expect("the log can be rewritten"));
+    harness.node.caught_up().await;
+    for cluster in harness.node.clusters() {
+        assert!(cluster.scrub().await.expect("the log can be rewritten"));
+    }
     assert_eq!(files_with(harness.node.folder(), SECRET), Vec::<std::path::PathBuf>::new());
     assert_eq!(harness.look(&session.name).await.status(), v1::SessionStatus::Cancelled);
     harness.session().await;

@@ -38,6 +38,7 @@ mod lesser;
 mod lists;
 mod mailing;
 mod masks;
+mod minority;
 mod named;
 mod outside;
 mod page_codes;

@@ -16,7 +16,9 @@ use switchward_gateway::{
     webhooks,
 };
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_shard::{Cluster, ClusterOptions, ManualClock, Payload, RaftSettings, Shard, StateView};
+use switchward_shard::{
+    Cluster, ClusterOptions, GroupStatus, ManualClock, Payload, RaftSettings, Shard, StateView,
+};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, EnsureTenancy, FoundCluster, JoinServer, LinkAuth, Role,
     ServerState, SetServerState, Settings, UpdateTenant,
@@ -27,7 +29,7 @@ use switchward_state::session::{Cancel, SessionCommand};
 use switchward_state::{Actor, Body, Command, IndexKey, Levels, Scope, View};
 use switchward_store::DataDir;
 use switchward_testkit::until;
-use switchward_testnet::{Network, ServerOptions};
+use switchward_testnet::{Network, Server, ServerOptions};
 use switchward_webhook::EventType;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -35,7 +37,7 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use crate::client::{Line, Wire};
 use crate::posting;
 use crate::proxying::{Far, Fixed, Gateway};
-use crate::quarantine_store::Memory;
+use crate::quarantine_store::{Memory, Quarantines};
 
 /// The variable with the number of servers: 1, which is the default, or 3.
 const SERVERS: &str = "SWITCHWARD_TEST_SERVERS";
@@ -60,7 +62,10 @@ pub(crate) struct Node {
     pub(crate) api: Api,
     /// What the first server's port answers with.
     pub(crate) app: Port,
+    /// The first server's.
     pub(crate) quarantine: Arc<Memory>,
+    /// How the servers ask each other about the mail that they keep.
+    pub(crate) quarantines: Arc<Quarantines>,
     servers: Vec<Served>,
     /// Set if there are several servers.
     pub(crate) network: Option<Network>,
@@ -73,6 +78,7 @@ struct Served {
     cluster: Cluster,
     api: Api,
     app: Port,
+    quarantine: Arc<Memory>,
     /// What is before the port, if the tests run through a gateway.
     through: Option<(Far, Gateway)>,
     stop: oneshot::Sender<()>,
@@ -89,7 +95,8 @@ impl Node {
         }
     }
 
-    async fn start_one(sign_in: Option<Arc<dyn SignIn>>) -> Self {
+    /// Starts a server alone.
+    pub(crate) async fn start_one(sign_in: Option<Arc<dyn SignIn>>) -> Self {
         let (data, clock, fatal) = (folder(), ManualClock::new(BEGUN), Arc::new(Mutex::new(Vec::new())));
         let reasons = Arc::clone(&fatal);
         let options = ClusterOptions {
@@ -118,7 +125,8 @@ impl Node {
             raft,
             on_fatal: Arc::new(move |why: &str| reasons.lock().push(why.to_owned())),
         };
-        let servers = switchward_testnet::open(&options, &network).await.expect("three servers");
+        let servers = switchward_testnet::open_members(&options, &network).await.expect("three servers");
+        found(&servers).await;
         let clusters = servers.into_iter().map(|server| server.cluster).collect();
         Self::serving(clusters, Some(network), data, clock, fatal, sign_in).await
     }
@@ -131,22 +139,67 @@ impl Node {
         fatal: Arc<Mutex<Vec<String>>>,
         sign_in: Option<Arc<dyn SignIn>>,
     ) -> Self {
-        let quarantine = Arc::new(Memory::default());
         let (mut servers, mut wires) = (Vec::new(), Vec::new());
-        for cluster in clusters {
-            let (served, wire) = serve_one(cluster, &clock, &quarantine, sign_in.clone()).await;
+        let quarantines = Arc::<Quarantines>::default();
+        for (cluster, number) in clusters.into_iter().zip(1..) {
+            let (served, wire) = serve_one(cluster, &clock, sign_in.clone()).await;
+            if network.is_some() {
+                quarantines.join(number, &served.api);
+            }
             servers.push(served);
             wires.push(wire);
         }
-        let (cluster, api) = (servers[0].cluster.clone(), servers[0].api.clone());
-        let app = servers[0].app.clone();
-        let line = Line::of(wires);
-        Self { cluster, clock, line, api, app, quarantine, servers, network, fatal, data }
+        let first = &servers[0];
+        Self {
+            cluster: first.cluster.clone(),
+            clock,
+            line: Line::of(wires),
+            api: first.api.clone(),
+            app: first.app.clone(),
+            quarantine: Arc::clone(&first.quarantine),
+            quarantines,
+            servers,
+            network,
+            fatal,
+            data,
+        }
     }
 
-    /// Lets all servers ask these about mail in quarantine.
-    pub(crate) fn ask_others(&self, others: &Arc<dyn mail::QuarantineOfOthers>) {
-        self.servers.iter().for_each(|served| served.api.keeping_elsewhere(Arc::clone(others)));
+    /// Waits until each server has applied everything that was answered before: what a tenant uses is shown as far as a
+    /// server has applied it.
+    pub(crate) async fn caught_up(&self) {
+        for shard in self.clusters().flat_map(Cluster::all) {
+            shard.read().await.expect("a leader");
+        }
+    }
+
+    /// How often each quota has refused something at any server.
+    pub(crate) fn quota_refusals(&self) -> [u64; 3] {
+        let each = self.servers.iter().map(|served| served.api.quota_refusals().map(|(_, count)| count));
+        each.fold([0; 3], |all, each| std::array::from_fn(|at| all[at] + each[at]))
+    }
+
+    /// The number of servers that run.
+    pub(crate) fn running(&self) -> usize {
+        self.servers.len()
+    }
+
+    /// Another quarantine, which the first server asks, and a server that does not answer the first one's questions: the
+    /// second and the third of three servers. Beside a server alone, they are made for this.
+    pub(crate) fn other_quarantines(&self) -> (Arc<Memory>, u64) {
+        const SILENT: u64 = 3;
+        let other = if let Some(second) = self.servers.get(1) {
+            Arc::clone(&second.quarantine)
+        } else {
+            let other = Arc::<Memory>::default();
+            let pretended = Api::new(self.cluster.clone(), None);
+            pretended.keeping(Arc::<Memory>::clone(&other));
+            self.quarantines.join(2, &pretended);
+            self.quarantines.join(1, &self.api);
+            other
+        };
+        self.quarantines.silence(SILENT);
+        (other, SILENT)
     }
 
     /// Ends the open streams of all servers.
@@ -181,8 +234,8 @@ impl Node {
         key.secret
     }
 
-    /// The number of a server that does not run, besides this one, in this state. The first call makes this server the first
-    /// one of a cluster.
+    /// The number of a server that does not run, in this state. The first call makes a server alone the first one of a
+    /// cluster.
     pub(crate) async fn spare_server(&self, state: ServerState) -> u64 {
         self.one_of_servers(state, 0).await
     }
@@ -195,25 +248,25 @@ impl Node {
 
     /// A server that does not run, in this state, with an even number (0) or an odd one (1).
     async fn one_of_servers(&self, state: ServerState, parity: u64) -> u64 {
-        let join = |number| JoinServer {
+        let join = |number: u64| JoinServer {
             number,
             folder: number.to_be_bytes().repeat(2).try_into().expect("16 bytes"),
             address: format!("10.0.0.1:{number}"),
             levels: Levels::OF_PROGRAM,
         };
+        let last = u64::try_from(self.running()).expect("few");
         let act = async |command| self.inner(TenantId(0), Body::Catalogue(command)).await;
         if self.cluster.map().expect("rows that can be read").is_none() {
-            let found = FoundCluster { cluster: [9; 16], server: join(1), shards: SHARDS.into(), voters: 3 };
-            act(CatalogueCommand::FoundCluster(found)).await;
+            act(found_by(join(1))).await;
         }
         let servers = self.cluster.servers().expect("rows that can be read");
         let mut spare = servers
             .iter()
-            .filter(|one| one.number != 1 && one.number % 2 == parity && one.state != ServerState::Removed);
+            .filter(|one| one.number > last && one.number % 2 == parity && one.state != ServerState::Removed);
         let number = match spare.next() {
             Some(spare) => spare.number,
             None => {
-                let next = servers.iter().map(|server| server.number).max().unwrap_or(1) + 1;
+                let next = servers.iter().map(|server| server.number).max().unwrap_or(last) + 1;
                 let number = next + (next % 2).abs_diff(parity);
                 act(CatalogueCommand::JoinServer(join(number))).await;
                 number
@@ -260,6 +313,13 @@ impl Node {
     pub(crate) fn entries(&self) -> u64 {
         let count = |shard: &switchward_shard::Shard| shard.group().metrics().entries.load(Ordering::Relaxed);
         self.clusters().flat_map(Cluster::all).map(count).sum()
+    }
+
+    /// Returns true if each shard besides the catalogue has decided a command, at any server.
+    pub(crate) fn every_shard_has_decided(&self) -> bool {
+        let decided = |shard: &Shard| shard.group().metrics().commands.load(Ordering::Relaxed) > 0;
+        let has = |at: usize| self.clusters().any(|cluster| decided(&cluster.shards()[at]));
+        (0..self.cluster.shards().len()).all(has)
     }
 
     /// The data folder.
@@ -326,9 +386,10 @@ impl Node {
 
     /// Ends the node; fails if it stopped by itself.
     pub(crate) async fn end(self) {
-        let Self { line, app, servers, network, fatal, data: _data, .. } = self;
+        let Self { line, app, quarantines, servers, network, fatal, data: _data, .. } = self;
         drop((line, app));
-        for Served { cluster, api, app, through, stop, ended } in servers {
+        quarantines.end();
+        for Served { cluster, api, app, through, stop, ended, .. } in servers {
             drop(app);
             api.drain();
             stop.send(()).expect("the server runs");
@@ -347,19 +408,53 @@ fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
 }
 
+/// The command that makes a server the first one of a cluster.
+fn found_by(server: JoinServer) -> CatalogueCommand {
+    CatalogueCommand::FoundCluster(FoundCluster {
+        cluster: [9; 16],
+        server,
+        shards: SHARDS.into(),
+        voters: 3,
+    })
+}
+
+/// Makes three servers that vote in all groups one cluster, and waits until all know it and all still vote.
+async fn found(servers: &[Server]) {
+    let [first, second, third] = servers else { panic!("{} servers", servers.len()) };
+    let act = async |body: CatalogueCommand| {
+        let founding = command(TenantId(0), Scope::Catalogue, Body::Catalogue(body));
+        first.cluster.execute(founding).await.expect("the server may");
+    };
+    // At one time: as long as the catalogue has only some of them, the others are not to vote.
+    tokio::join!(
+        act(found_by(first.join.clone())),
+        act(CatalogueCommand::JoinServer(second.join.clone())),
+        act(CatalogueCommand::JoinServer(third.join.clone())),
+    );
+    until("three servers vote in every group, and each knows the cluster", async || {
+        let status = first.cluster.status().await.expect("rows that can be read");
+        let votes = |group: &GroupStatus| (1..=3).all(|server| group.voters.contains(&server));
+        let whole = |group: &GroupStatus| group.leader.is_some() && votes(group);
+        let knows =
+            |server: &Server| server.cluster.servers().is_ok_and(|known| known.len() == servers.len());
+        status.groups.iter().all(whole) && servers.iter().all(knows)
+    })
+    .await;
+}
+
 /// Serves a cluster at a port.
 async fn serve_one(
     cluster: Cluster,
     clock: &ManualClock,
-    quarantine: &Arc<Memory>,
     sign_in: Option<Arc<dyn SignIn>>,
 ) -> (Served, Wire) {
+    let quarantine = Arc::<Memory>::default();
     let (all, health) = Services::new().await;
     let api = Api::new(cluster.clone(), Some(Arc::new(clock.clone())))
         .recognising(PageSettings { link_auth: LinkAuth::Link, secure: true })
         .signing_in(sign_in);
     api.pinging(Arc::new(Echo));
-    api.keeping(Arc::<Memory>::clone(quarantine));
+    api.keeping(Arc::<Memory>::clone(&quarantine));
     let pages = health
         .pages()
         .merge(webhooks::pages(&api))
@@ -375,7 +470,7 @@ async fn serve_one(
     let through = through_gateway(&app, &api).await;
     let called = through.as_ref().map_or(address, |(_, gateway)| gateway.address);
     let wire = Wire::connect(called, cluster.clone()).await;
-    (Served { cluster, api, app, through, stop, ended }, wire)
+    (Served { cluster, api, app, quarantine, through, stop, ended }, wire)
 }
 
 /// A gateway before the port, if `SWITCHWARD_TEST_VIA=gateway` asks for one: all tests then run through it.

@@ -1,10 +1,15 @@
-//! A quarantine in memory.
+//! A quarantine in memory, and how servers ask each other about theirs.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use parking_lot::Mutex;
-use switchward_gateway::mail::{QuarantineStore, QuarantinedMail};
+use switchward_gateway::Api;
+use switchward_gateway::mail::{QuarantineStore, QuarantinedMail, QuarantinesByTransport, serve_quarantine};
 use switchward_machine::{TenantId, Time};
+use switchward_shard::{PeerConnection, PeerError, PeerRequest, PeerStream, Transport};
 
 /// See the module.
 #[derive(Default)]
@@ -35,6 +40,50 @@ impl QuarantineStore for Memory {
         let mut kept = self.kept.lock();
         let same = kept.get(&mail.id).is_some_and(|(known, _)| known.at == mail.at);
         Ok(same && kept.remove(&mail.id).is_some())
+    }
+}
+
+/// Brings questions about quarantines to the servers of a test, in the form that they have between real servers.
+#[derive(Default)]
+pub(crate) struct Quarantines(Mutex<BTreeMap<u64, Option<Api>>>);
+
+impl Quarantines {
+    /// Lets a server answer the others, and ask them.
+    pub(crate) fn join(self: &Arc<Self>, number: u64, api: &Api) {
+        self.0.lock().insert(number, Some(api.clone()));
+        let all = Arc::clone(self);
+        let others = move || all.0.lock().keys().copied().filter(|other| *other != number).collect();
+        let asking = QuarantinesByTransport::new(Arc::clone(self) as Arc<dyn Transport>, Box::new(others));
+        api.keeping_elsewhere(Arc::new(asking));
+    }
+
+    /// Lets a server answer nothing any more.
+    pub(crate) fn silence(&self, number: u64) {
+        self.0.lock().insert(number, None);
+    }
+
+    /// Lets go of all servers: they hold this.
+    pub(crate) fn end(&self) {
+        self.0.lock().clear();
+    }
+}
+
+#[tonic::async_trait]
+impl Transport for Quarantines {
+    async fn call(
+        &self,
+        to: u64,
+        _over: PeerConnection,
+        request: PeerRequest,
+        _deadline: Duration,
+    ) -> Result<Bytes, PeerError> {
+        let api = self.0.lock().get(&to).cloned().flatten();
+        let api = api.ok_or_else(|| PeerError::NotSent("the server does not answer".to_owned()))?;
+        serve_quarantine(&api, &request.body).await.map_err(|error| PeerError::Refused(error.to_string()))
+    }
+
+    async fn stream(&self, _to: u64, _request: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
+        Err(PeerError::NotSent("there are no streams".to_owned()))
     }
 }
 

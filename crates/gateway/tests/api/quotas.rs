@@ -5,6 +5,7 @@ use switchward_api::v1;
 use switchward_testkit::until;
 use tonic::Status;
 
+use crate::client::Line;
 use crate::harness::Harness;
 use crate::refusal::{Refusal, refused};
 use crate::ways::Way;
@@ -28,8 +29,12 @@ async fn set(harness: &Harness, tenant: &str, quotas: v1::Quotas) -> v1::SetTena
 
 /// Reads globex with its own key.
 async fn look(harness: &Harness, role: &str) -> Result<v1::GetTenantResponse, Status> {
+    look_by(&harness.node.line, harness, role).await
+}
+
+async fn look_by(line: &Line, harness: &Harness, role: &str) -> Result<v1::GetTenantResponse, Status> {
     let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
-    harness.node.line.ask(harness.globex.key(role), "GetTenant", &get).await
+    line.ask(harness.globex.key(role), "GetTenant", &get).await
 }
 
 /// Starts a session of globex.
@@ -58,41 +63,44 @@ fn use_of(uses: &[v1::QuotaUse], quota: &str) -> (u64, v1::QuotaSource, Option<u
 async fn requests_beyond_the_rate_are_refused_until_time_passes() {
     let harness = Harness::start().await;
     set(&harness, "globex", v1::Quotas { requests_per_second: Some(4), ..NONE }).await;
+    // Each server counts for itself.
+    let line = harness.node.line.to(0);
+    let look = async |role: &str| look_by(&line, &harness, role).await;
     // All ways in, in turn: each call counts once, in every protocol.
     let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() }.encode_to_vec();
     for way in Way::ALL.into_iter().cycle().take(8) {
-        let (line, key) = (&harness.node.line, harness.globex.key("agent"));
+        let key = harness.globex.key("agent");
         line.call(way, "GetTenant", key, &get).await.unwrap_or_else(|status| panic!("{way:?}: {status:?}"));
     }
     for way in Way::ALL {
-        let (line, key) = (&harness.node.line, harness.globex.key("agent"));
+        let key = harness.globex.key("agent");
         let refusal = refused(line.call(way, "GetTenant", key, &get).await, "QUOTA_EXCEEDED");
         named(&refusal, "requests_per_second", "4");
         let retry = refusal.others.iter().find(|detail| detail.starts_with("RetryInfo"));
         assert!(retry.is_some_and(|retry| retry.contains("250ms")), "{refusal:?}");
     }
     // All keys of the tenant share it; other tenants do not.
-    refused(look(&harness, "operator").await, "QUOTA_EXCEEDED");
+    refused(look("operator").await, "QUOTA_EXCEEDED");
     harness.session().await;
     harness.node.clock.advance(250);
-    look(&harness, "operator").await.expect("the quota allows one call");
-    refused(look(&harness, "agent").await, "QUOTA_EXCEEDED");
+    look("operator").await.expect("the quota allows one call");
+    refused(look("agent").await, "QUOTA_EXCEEDED");
     harness.node.clock.advance(60_000);
     for _ in 0..8 {
-        look(&harness, "agent").await.expect("the quota allows a call after the wait");
+        look("agent").await.expect("the quota allows a call after the wait");
     }
-    let uses = look(&harness, "agent").await.map(drop);
+    let uses = look("agent").await.map(drop);
     refused(uses, "QUOTA_EXCEEDED");
-    let shown: v1::GetTenantQuotasResponse = harness
-        .ask(
-            "admin",
-            "GetTenantQuotas",
-            &v1::GetTenantQuotasRequest { tenant_id: "globex".into(), ..Default::default() },
-        )
-        .await;
+    let get = v1::GetTenantQuotasRequest { tenant_id: "globex".into(), ..Default::default() };
+    let shown: v1::GetTenantQuotasResponse =
+        line.ask(harness.acme.key("admin"), "GetTenantQuotas", &get).await.expect("the call is allowed");
     let used = use_of(&shown.quota_uses, "requests_per_second");
     assert_eq!(used, (4, v1::QuotaSource::Tenant, Some(8)));
     assert_eq!(harness.node.api.quota_refusals().map(|(_, count)| count), [7, 0, 0]);
+    for other in 1..harness.node.running() {
+        let elsewhere = harness.node.line.to(other);
+        look_by(&elsewhere, &harness, "agent").await.expect("this server has counted nothing");
+    }
     harness.node.end().await;
 }
 
@@ -103,11 +111,11 @@ async fn neither_an_agent_nor_a_reply_token_keeps_people_from_stopping_it() {
         (harness.session().await, harness.session().await, harness.talk().await.name);
     let token = harness.seen(&talk).await.reply_token;
     set(&harness, "acme", v1::Quotas { requests_per_second: Some(2), ..NONE }).await;
-    // Calls with a token and calls with keys have separate quotas.
+    // Calls with a token and calls with keys have separate quotas, at each server.
+    let line = harness.node.line.to(0);
     let event = v1::RecordEventRequest { key: "other".into(), ..Default::default() };
-    let send = async || -> Result<v1::RecordEventResponse, _> {
-        harness.node.line.ask(&token, "RecordEvent", &event).await
-    };
+    let send =
+        async || -> Result<v1::RecordEventResponse, _> { line.ask(&token, "RecordEvent", &event).await };
     let mut sent = 0;
     while let Ok(reply) = send().await {
         assert!(reply.session.is_some() && sent < 4);
@@ -116,7 +124,8 @@ async fn neither_an_agent_nor_a_reply_token_keeps_people_from_stopping_it() {
     refused(send().await, "QUOTA_EXCEEDED");
     let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
     let mut asked = 0;
-    while harness.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await.is_ok() {
+    let agent = harness.acme.key("agent");
+    while line.ask::<v1::GetTenantResponse>(agent, "GetTenant", &get).await.is_ok() {
         assert!(asked < 4, "the quota is never used up");
         asked += 1;
     }
@@ -124,16 +133,14 @@ async fn neither_an_agent_nor_a_reply_token_keeps_people_from_stopping_it() {
     // Calls that an agent may not make do not use up the quota of those who may.
     let pause = v1::PauseSessionRequest { name: paused.name, ..Default::default() };
     for _ in 0..8 {
-        refused(
-            harness.attempt::<v1::PauseSessionResponse>("agent", "PauseSession", &pause).await,
-            "QUOTA_EXCEEDED",
-        );
+        refused(line.ask::<v1::PauseSessionResponse>(agent, "PauseSession", &pause).await, "QUOTA_EXCEEDED");
     }
-    let _: v1::PauseSessionResponse = harness.ask("operator", "PauseSession", &pause).await;
+    let (operator, admin) = (harness.acme.key("operator"), harness.acme.key("admin"));
+    line.ask::<v1::PauseSessionResponse>(operator, "PauseSession", &pause).await.expect("it is paused");
     let cancel = v1::CancelSessionRequest { name: cancelled.name, ..Default::default() };
-    let _: v1::CancelSessionResponse = harness.ask("operator", "CancelSession", &cancel).await;
+    line.ask::<v1::CancelSessionResponse>(operator, "CancelSession", &cancel).await.expect("it is cancelled");
     let revoke = v1::RevokeApiKeyRequest { name: harness.acme.agent_key.clone(), ..Default::default() };
-    let _: v1::RevokeApiKeyResponse = harness.ask("admin", "RevokeApiKey", &revoke).await;
+    line.ask::<v1::RevokeApiKeyResponse>(admin, "RevokeApiKey", &revoke).await.expect("it is revoked");
     let gone = harness.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await;
     refused(gone, "CREDENTIAL_INVALID");
     harness.node.end().await;
@@ -145,10 +152,13 @@ async fn work_can_be_finished_while_the_tenant_asks_too_much() {
     let item = harness.leased().await;
     set(&harness, "acme", v1::Quotas { requests_per_second: Some(1), ..NONE }).await;
     let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
-    until("the quota is used up", async || {
-        harness.attempt::<v1::GetTenantResponse>("agent", "GetTenant", &get).await.is_err()
-    })
-    .await;
+    for server in 0..harness.node.running() {
+        let line = harness.node.line.to(server);
+        until("the quota is used up", async || {
+            line.ask::<v1::GetTenantResponse>(harness.acme.key("agent"), "GetTenant", &get).await.is_err()
+        })
+        .await;
+    }
     let (name, lease_token) = (item.name.clone(), item.lease_token.clone());
     let complete = v1::CompleteWorkRequest { name, lease_token, ..Default::default() };
     let reply: v1::CompleteWorkResponse = harness.ask("worker", "CompleteWork", &complete).await;
@@ -166,6 +176,7 @@ async fn work_can_be_finished_while_the_tenant_asks_too_much() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_session_more_than_the_quota_is_refused() {
     let harness = Harness::start().await;
+    harness.node.caught_up().await;
     let shown = look(&harness, "agent").await.expect("the call is allowed").quota_uses;
     let (limit, set_in, used) = use_of(&shown, "sessions");
     assert_eq!((limit, set_in), (0, v1::QuotaSource::Default));
@@ -187,7 +198,7 @@ async fn one_session_more_than_the_quota_is_refused() {
         harness.node.line.ask(admin, "DeleteSession", &delete).await.expect("the call is allowed");
     harness.node.quiet().await;
     start(&harness).await.expect("the quota allows a start");
-    assert_eq!(harness.node.api.quota_refusals().map(|(_, count)| count), [0, 2, 0]);
+    assert_eq!(harness.node.quota_refusals(), [0, 2, 0]);
     harness.node.end().await;
 }
 
@@ -195,6 +206,7 @@ async fn one_session_more_than_the_quota_is_refused() {
 async fn a_tenant_that_holds_too_many_bytes_can_only_end_sessions() {
     let harness = Harness::start().await;
     let session = start(&harness).await.expect("the quota allows a start").session.expect("a session").name;
+    harness.node.caught_up().await;
     let uses = look(&harness, "agent").await.expect("the call is allowed").quota_uses;
     let held = use_of(&uses, "bytes").2.expect("the bytes are counted");
     set(&harness, "globex", v1::Quotas { bytes: Some(held), ..NONE }).await;

@@ -1,4 +1,5 @@
-//! Three servers as one cluster: what one of them answers that leads nothing, and what it answers when it is cut off.
+//! Three servers as one cluster: what one of them answers that leads nothing, what it answers when it is cut off, and what it
+//! counts when it is behind.
 
 use futures::StreamExt;
 use prost::Message;
@@ -8,6 +9,7 @@ use switchward_api::v1::{
     worker_service_client::WorkerServiceClient,
 };
 use switchward_gateway::limits::CATALOGUE_AGE_MAX;
+use switchward_machine::{SessionId, TenantId};
 use switchward_shard::RaftSettings;
 use switchward_shard::limits::CONTACT_LOST;
 use switchward_testkit::until;
@@ -20,7 +22,7 @@ use crate::refusal::Refusal;
 use crate::watching::history;
 
 /// A leader that is cut off is soon followed by another.
-const BRISK: RaftSettings =
+pub(crate) const BRISK: RaftSettings =
     RaftSettings { heartbeat_ms: 100, election_min_ms: 1_000, election_max_ms: 2_000 };
 
 async fn three() -> Harness {
@@ -58,7 +60,7 @@ async fn insist<R: Message + Default>(
 }
 
 /// Cuts a server off from the other two.
-fn isolate(harness: &Harness, server: u64) {
+pub(crate) fn isolate(harness: &Harness, server: u64) {
     let others: Vec<u64> = (1..=3).filter(|other| *other != server).collect();
     harness.node.network.as_ref().expect("a network").isolate(server, &others);
 }
@@ -255,6 +257,64 @@ async fn work_is_handed_out_by_any_server_and_by_none_that_is_cut_off() {
     };
     assert_eq!(end.code(), Code::Unavailable);
     heal(&harness);
+    harness.node.end().await;
+}
+
+/// Starts a session of globex at one server.
+async fn start_at(harness: &Harness, server: usize, key: &str) -> Result<v1::StartSessionResponse, Status> {
+    let session_id = key.to_owned();
+    let start = v1::StartSessionRequest { definition: "release".into(), session_id, ..Default::default() };
+    at(harness, server, harness.globex.key("agent"), "StartSession", &start).await
+}
+
+/// Sets how many sessions globex may have; returns when all servers know it.
+async fn allow_sessions(harness: &Harness, more: u64) {
+    harness.node.caught_up().await;
+    let held = harness.node.cluster.usage(TenantId(2)).expect("rows that can be read").sessions;
+    let quotas = v1::Quotas { sessions: Some(held + more), ..Default::default() };
+    let tenant_id = "globex".to_owned();
+    let set = v1::SetTenantQuotasRequest { tenant_id, quotas: Some(quotas), ..Default::default() };
+    let _: v1::SetTenantQuotasResponse = harness.ask("admin", "SetTenantQuotas", &set).await;
+    harness.node.caught_up().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_sessions_are_started_as_the_quota_allows_at_whichever_servers() {
+    let harness = three().await;
+    allow_sessions(&harness, 5).await;
+    let mut started = 0;
+    for round in 0..12 {
+        match start_at(&harness, round % 3, &format!("of-quota-{round}")).await {
+            Ok(_) => started += 1,
+            Err(status) => assert_eq!(Refusal::of(&status).reason, "QUOTA_EXCEEDED", "{status:?}"),
+        }
+    }
+    assert_eq!(started, 5);
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_behind_starts_no_session_beyond_the_quota() {
+    let harness = three().await;
+    allow_sessions(&harness, 1).await;
+    // In two shards, of which the third server leads neither.
+    let third = harness.node.clusters().nth(2).expect("three servers");
+    let shard = |key: &str| third.shard_of(SessionId::from_key(TenantId(2), key).bucket());
+    let keys = (0..).map(|number| format!("of-quota-{number}")).filter(|key| !shard(key).leads());
+    let mut keys = keys.take(100).collect::<Vec<_>>();
+    let first = keys.remove(0);
+    let last = keys.into_iter().find(|key| shard(key).number() != shard(&first).number());
+    let last = last.expect("it leads one shard of four");
+    harness.node.network.as_ref().expect("a network").withhold(3);
+    start_at(&harness, 0, &first).await.expect("the quota allows one");
+    let refused = start_at(&harness, 2, &last).await.expect_err("it cannot know of the other");
+    assert_eq!(refused.code(), Code::Unavailable, "{refused:?}");
+    heal(&harness);
+    until("it knows of the other", async || {
+        let refused = start_at(&harness, 2, &last).await.expect_err("the quota is used up");
+        Refusal::of(&refused).reason == "QUOTA_EXCEEDED"
+    })
+    .await;
     harness.node.end().await;
 }
 

@@ -98,14 +98,7 @@ impl Attack {
 
     /// Stores the process's machine in every shard; a refused start may store it there, too.
     async fn warm_up(&mut self) {
-        while !self
-            .harness
-            .node
-            .cluster
-            .shards()
-            .iter()
-            .all(|shard| shard.group().metrics().commands.load(std::sync::atomic::Ordering::Relaxed) > 0)
-        {
+        while !self.harness.node.every_shard_has_decided() {
             self.harness.session().await;
         }
     }
