@@ -54,9 +54,8 @@ random: ## run five million steps of random conversation workflows; make test ru
 	@sh tests/scripts/need.sh rust cc
 	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --release -p switchward-scenario --test random -- --nocapture
 
-order: ## simulate the engine under reordered, repeated and lost messages, by 100,000 seeds (ORDER_SEEDS; many minutes)
-	@sh tests/scripts/need.sh rust cc
-	ORDER_SEEDS=$(or $(ORDER_SEEDS),0..100000) cargo test --locked --release -p switchward-engine --test order -- --nocapture
+order: ## simulate the engine under reordered, repeated and lost messages, by 100,000 seeds (ORDER_SEEDS, ORDER_COUNTS; many minutes)
+	@sh tests/scripts/order.sh
 
 roll: ## replace the servers of a cluster one by one by those of this tree under load, and back (ROLL_FROM; many minutes)
 	@PROFILE=$(PROFILE) sh tests/scripts/roll.sh
@@ -65,8 +64,9 @@ sim: ## simulate three and five servers under faults, by 1,000 seeds (SIM_SEEDS)
 	@sh tests/scripts/need.sh rust cc
 	SIM_SEEDS=$(or $(SIM_SEEDS),0..1000) cargo test --locked --release -p switchward-shard --test sim -- --nocapture servers_keep
 
-planted: ## plant bugs in the servers, one at a time, and check that the simulation finds each of them (many minutes)
+planted: ## plant bugs in the engine and in the servers, one at a time, and check that the simulations find each of them (many minutes)
 	@sh tests/scripts/need.sh rust cc
+	ORDER_SEEDS=$(or $(ORDER_SEEDS),0..200) cargo test --locked --release -p switchward-engine --test order -- --nocapture planted
 	SIM_SEEDS=$(or $(SIM_SEEDS),0..200) cargo test --locked --release -p switchward-shard --test sim -- --nocapture planted
 
 slow: ## run every test beside four busy loops (three times), and with each sync 20 ms slower (many minutes)

@@ -52,7 +52,7 @@ pub fn decide_while(
 ) -> Result<Decided, ViewError> {
     let mut rows = Working::new(view);
     let last = rows.clock_at(&Key::clock())?.map_or(Time(0), |at| *at);
-    let at = stamp.now.max(last);
+    let at = if planted!(rows, ClockBack) { stamp.now } else { stamp.now.max(last) };
     let level = stamp.level.max(level_of_rows(&rows)?);
     let mut turns = Vec::new();
     let mut answers = Vec::with_capacity(batch.len());

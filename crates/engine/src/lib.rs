@@ -6,6 +6,9 @@
 //!
 //! This crate must never know: formats, a clock, IO, threads, Raft, how rows are stored.
 
+#[macro_use]
+mod is_planted;
+
 mod acts;
 mod approval;
 mod budget;

@@ -3,9 +3,10 @@
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::catalogue::Role;
 use switchward_state::limits::{REPLIES_BYTES_MAX, REPLIES_KEPT_MS, REPLIES_MAX};
+use switchward_state::policy::PolicyCommand;
 use switchward_state::session::{ReplySource, Reserve, Session, StoredReply};
 use switchward_state::{
-    Answered, Command, Key, Reason, Rejection, Reply, RequestId, Scope, View, ViewError, Working,
+    Answered, Body, Command, Key, Reason, Rejection, Reply, RequestId, Scope, View, ViewError, Working,
 };
 
 use crate::turn::Stop;
@@ -16,6 +17,12 @@ const MINUTE_MS: u64 = 60_000;
 /// The stored answer to the command's request id.
 pub(crate) fn answered_in(rows: &Working<'_>, command: &Command) -> Result<Option<Answered>, ViewError> {
     let Some(request) = &command.request else { return Ok(None) };
+    if planted!(rows, RequestForgotten) && matches!(command.scope, Scope::Session(_)) {
+        return Ok(None);
+    }
+    if planted!(rows, ConfirmedTwice) && matches!(command.body, Body::Policy(PolicyCommand::Confirm(_))) {
+        return Ok(None);
+    }
     known(rows, command.tenant, &command.scope, request)
 }
 

@@ -7,6 +7,9 @@
 //! This crate must never know: how a command is decided, formats, a clock, IO, threads, Raft, how rows are stored.
 //! State is [`Row`]s by [`Key`]; a key cannot be made without a tenant.
 
+#[macro_use]
+mod is_planted;
+
 mod actor;
 mod admission;
 mod apply;
@@ -30,6 +33,8 @@ mod memory;
 mod open;
 mod open_item;
 mod outbox_scope;
+#[cfg(feature = "planted")]
+pub mod planted;
 pub mod policy;
 mod public_event;
 mod rejection;

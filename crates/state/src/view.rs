@@ -30,6 +30,12 @@ pub trait View {
 
     /// What opens the secrets in the rows.
     fn ring(&self) -> &KeyRing;
+
+    /// The bug that is planted in what is decided and applied on these rows; `None` outside of a simulation.
+    #[cfg(feature = "planted")]
+    fn planted(&self) -> Option<crate::planted::Bug> {
+        None
+    }
 }
 
 /// A row cannot be read, or is not what its key says. The shard that sees it must stop.

@@ -115,6 +115,12 @@ impl<'a> Working<'a> {
         self.changed
     }
 
+    /// Returns true if the rows below plant this bug.
+    #[cfg(feature = "planted")]
+    pub fn plants(&self, bug: crate::planted::Bug) -> bool {
+        self.base.planted() == Some(bug)
+    }
+
     /// What opens the secrets in the rows.
     pub(crate) fn ring(&self) -> &KeyRing {
         self.base.ring()

@@ -29,7 +29,9 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
         // It has arrived meanwhile, or nobody wants it any more.
         return if was_queued(turn, fail.number)? { now(turn, fail.number) } else { Err(missing().into()) };
     };
-    if effect.dead().is_some() || fail.round.is_some_and(|round| round != effect.round()) {
+    let is_earlier =
+        fail.round.is_some_and(|round| round != effect.round()) && !planted!(turn.rows, FailedByAnotherRound);
+    if effect.dead().is_some() || is_earlier {
         return now(turn, fail.number);
     }
     let (number, code, message) = (fail.number, fail.code.clone(), fail.message.clone());
@@ -49,7 +51,9 @@ pub(crate) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Repl
     expected(turn)?;
     check_text("message", &defer.message, NOTE_BYTES_MAX)?;
     let effect = outward(turn, defer.number)?;
-    if effect.is_some_and(|effect| effect.dead().is_none() && effect.attempt() == defer.attempt) {
+    let is_next =
+        |effect: &Effect| effect.attempt() == defer.attempt || planted!(turn.rows, DeferredByAnotherAttempt);
+    if effect.is_some_and(|effect| effect.dead().is_none() && is_next(&effect)) {
         let (number, code, message) = (defer.number, defer.code.clone(), defer.message.clone());
         let until = turn.now().after_ms(defer.wait_ms);
         turn.emit(if defer.made {

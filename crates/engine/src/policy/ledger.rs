@@ -86,7 +86,7 @@ fn held_since(turn: &Turn<'_, '_>, reserve: &Reserve) -> Result<Option<Time>, St
 pub(crate) fn confirm(turn: &mut Turn<'_, '_>, confirm: &Confirm) -> Result<Reply, Stop> {
     process(turn)?;
     let (call, rules) = (confirm.call, confirm.rules.clone());
-    let settled = answered(turn, &Settle::request_of(call))?;
+    let settled = answered(turn, &Settle::request_of(call))? && !planted!(turn.rows, ConfirmedAfterReport);
     let estimate = if settled { Micros(0) } else { confirm.estimate };
     turn.emit(PolicyEvent::LedgerConfirmed { call, rules, estimate, at: confirm.at })?;
     Ok(Reply::Done)
@@ -106,7 +106,11 @@ pub(crate) fn settle(turn: &mut Turn<'_, '_>, settle: &Settle) -> Result<Reply, 
         return Ok(Reply::Done);
     }
     let cost = if settle.release { Micros(0) } else { settle.cost };
-    let call = settle.call.filter(|_| settle.release || counted);
+    if planted!(turn.rows, SettleLost) && !settle.release {
+        return Ok(Reply::Done);
+    }
+    let frees = (counted || planted!(turn.rows, FreedEarly)) && !planted!(turn.rows, EstimateHeld);
+    let call = settle.call.filter(|_| settle.release || frees);
     turn.emit(PolicyEvent::LedgerSettled { call, rules: settle.rules.clone(), cost, at: settle.at })?;
     Ok(Reply::Done)
 }

@@ -45,7 +45,8 @@ pub(crate) fn call(turn: &mut Turn<'_, '_>, report: &ReportCall) -> Result<Reply
     drop((session, force));
     turn.emit(PolicyEvent::CallReported { number, capability, success: report.success })?;
     meter(turn, before, report.cost, report.tokens)?;
-    if report.cost.0 > 0 || reservation.is_some() {
+    let held = reservation.is_some() && !planted!(turn.rows, FreeCallNotSettled);
+    if report.cost.0 > 0 || held {
         let (at, cost, call) = (turn.now(), report.cost, reservation);
         for (process, rules) in by_ledger(&rules) {
             turn.send(root, EffectBody::Settle { process, call, rules, cost, at, release: false })?;

@@ -27,7 +27,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop>
         }
     } else if key.is(Kind::Ledger) {
         let due = turn.rows.ledger_at(key)?.and_then(|row| row.lapses());
-        if due.is_some_and(|due| due <= turn.now()) {
+        if due.is_some_and(|due| due <= turn.now()) && !planted!(turn.rows, ReservationPermanent) {
             turn.emit(PolicyEvent::Swept(key.as_bytes().to_vec()))?;
         }
     } else if key.is(Kind::Request) {

@@ -12,7 +12,7 @@ use crate::work::leases;
 /// Does what the time of an open item's key asks for; nothing if the item is gone or not due yet.
 pub(crate) fn fall_due(turn: &mut Turn<'_, '_>, key: &Key, item: OpenId) -> Result<(), Stop> {
     let Some(row) = turn.rows.item_at(key)? else { return Ok(()) };
-    if row.due().is_none_or(|due| due > turn.now()) {
+    if row.due().is_none_or(|due| due > turn.now() && !planted!(turn.rows, TimerUnchecked)) {
         return Ok(());
     }
     turn.follows(row.head().trace.as_ref());

@@ -6,9 +6,10 @@ use switchward_state::policy::CallEffect;
 use switchward_state::{Command, IndexKey, Key, Reason, Reply, RequestId, View as _};
 
 use crate::commands::{
-    COST, COUNTERS, NAPS_MS, TENANT, VALUES, authorize, cancel, decide, dismiss, report, request, retry,
+    COUNTERS, NAPS_MS, TENANT, VALUES, authorize, cancel, decide, dismiss, price, report, request, retry,
     session, set, start,
 };
+use crate::effects::EffectId;
 use crate::ledgers::{Asking, Next};
 use crate::message::{Answer, Failure, Origin};
 use crate::simulation::{Checked, Event, Simulation};
@@ -162,7 +163,8 @@ impl Simulation {
                 Some(Todo::Set { session: id, to, at })
             }
             _ => {
-                let capability = *self.rng.pick(&["bash", "read", "pay", "pay", "pay", "deploy"]);
+                let capability =
+                    *self.rng.pick(&["bash", "read", "pay", "pay", "pay", "ship", "ship", "deploy"]);
                 let session = self.pick(|known| known.definition.starts_with("counter"))?.id;
                 Some(Todo::Call { session, capability })
             }
@@ -299,11 +301,14 @@ impl Simulation {
             }
             (Todo::Call { session, capability }, Reply::Authorized(said)) => {
                 self.saw(&format!("- {capability}: {:?}", said.effect));
-                let (session, call) = (*session, said.call_id.clone());
+                let (session, capability, call) = (*session, *capability, said.call_id.clone());
                 match (said.effect, said.gate) {
                     (CallEffect::Allow, _) if !self.rng.once_in(5) => {
-                        let cost = if *capability == "pay" { COST } else { Micros(0) };
-                        self.callers[at].next.push_back(Todo::Report { session, call, cost });
+                        let price = price(capability).filter(|_| !self.rng.once_in(4));
+                        let cost = price.map_or(Micros(0), |price| price.cost);
+                        let again = (capability == "ship").then_some(Todo::Call { session, capability });
+                        let next = [Todo::Report { session, call, cost }].into_iter().chain(again);
+                        self.callers[at].next.extend(next);
                     }
                     (CallEffect::Ask, Some(gate)) => {
                         let decision = if self.rng.once_in(4) { Decision::Refuse } else { Decision::Approve };
@@ -311,6 +316,9 @@ impl Simulation {
                     }
                     _ => {}
                 }
+            }
+            (Todo::Retry { session, number }, _) => {
+                self.report_again(EffectId { session: *session, number: *number });
             }
             (Todo::Decide { session, decision: Decision::Approve, .. }, _) => {
                 let todo = Todo::Call { session: *session, capability: "deploy" };

@@ -8,7 +8,8 @@ use switchward_state::policy::LedgerRow;
 use switchward_state::{IndexKey, Key, Kind, Row, Scope, View as _};
 
 use crate::commands::{
-    APPROVED_MAX, BUDGET, CALLS_MAX, COUNTERS, ESTIMATE, READ_WINDOW_MS, READS_MAX, TENANT,
+    APPROVED_MAX, BUDGET, CALLS_MAX, COUNTERS, READ_WINDOW_MS, READS_MAX, SHIP_WINDOW_MS, SHIPS_MAX, TENANT,
+    price,
 };
 use crate::ledger_calls::Counter;
 use crate::simulation::{Checked, Simulation};
@@ -71,6 +72,7 @@ impl Simulation {
                 "bash" => (CALLS_MAX, HOUR_MS),
                 "deploy" => (APPROVED_MAX, HOUR_MS),
                 "read" => (READS_MAX, READ_WINDOW_MS),
+                "ship" => (SHIPS_MAX, SHIP_WINDOW_MS),
                 _ => (usize::MAX, 0),
             };
             for (at, last) in counted.iter().enumerate() {
@@ -95,17 +97,14 @@ impl Simulation {
         if spent != charged {
             return Err(format!("{counter:?} has spent {spent} micros, and {charged} were reported"));
         }
-        if counter.capability != "pay" {
-            return Ok(());
-        }
-        let open = self.oracle.calls.open(&counter.process);
+        let open = self.oracle.calls.open(counter);
         let held: BTreeSet<_> =
             row.reservations.iter().filter(|held| held.confirmed).map(|held| held.call).collect();
         if held != open {
             return Err(format!("{counter:?} holds money for {held:?}, and these calls are open: {open:?}"));
         }
         let used = used(row);
-        if used > BUDGET {
+        if counter.capability == "pay" && used > BUDGET {
             return Err(format!("{counter:?} has used {used:?} of {BUDGET:?}"));
         }
         Ok(())
@@ -152,7 +151,8 @@ impl Simulation {
                 return Err(format!("{calls} calls of {process} were permitted, the limit is {CALLS_MAX}"));
             }
             let used = used(&self.ledger(&counter("pay")));
-            if used.plus(ESTIMATE) <= BUDGET {
+            let next = price("pay").map_or(Micros(0), |price| price.estimate);
+            if used.plus(next) <= BUDGET {
                 return Err(format!("{process} refuses calls, and {used:?} of {BUDGET:?} are used"));
             }
         }

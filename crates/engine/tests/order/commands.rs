@@ -22,16 +22,34 @@ pub(crate) const APPROVED_MAX: usize = 5;
 /// Calls that [`READ_WINDOW_MS`] allows.
 pub(crate) const READS_MAX: usize = 2;
 pub(crate) const READ_WINDOW_MS: u64 = 4_000;
-/// What calls may cost in an hour, how much one is believed to cost, and costs.
+/// Calls with a price that [`SHIP_WINDOW_MS`] allows: one that counts too late, or too briefly, lets another one through.
+pub(crate) const SHIPS_MAX: usize = 1;
+pub(crate) const SHIP_WINDOW_MS: u64 = 3_000;
+/// What calls may cost in an hour.
 pub(crate) const BUDGET: Micros = Micros(1_000_000);
-pub(crate) const ESTIMATE: Micros = Micros(120_000);
-pub(crate) const COST: Micros = Micros(70_000);
 /// What a session may spend; a call beyond that is denied after its reservation.
 const SESSION_BUDGET: &str = "0.30";
 /// How long sessions wait, milliseconds.
 pub(crate) const NAPS_MS: [u64; 2] = [1_800, 3_600];
 /// States of a register.
 pub(crate) const VALUES: usize = 3;
+
+/// What a call costs.
+pub(crate) struct Price {
+    /// What it is believed to cost: this is held for it.
+    pub(crate) estimate: Micros,
+    /// What it costs, unless it is free in the end.
+    pub(crate) cost: Micros,
+}
+
+/// The price of a call; `None` if it has none.
+pub(crate) fn price(capability: &str) -> Option<Price> {
+    match capability {
+        "pay" => Some(Price { estimate: Micros(120_000), cost: Micros(70_000) }),
+        "ship" => Some(Price { estimate: Micros(20_000), cost: Micros(5_000) }),
+        _ => None,
+    }
+}
 
 /// The compiled definitions, by name.
 static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
@@ -55,7 +73,7 @@ fn register() -> String {
 }
 
 fn counter(name: &str) -> String {
-    let window_s = READ_WINDOW_MS / 1_000;
+    let (read_s, ship_s) = (READ_WINDOW_MS / 1_000, SHIP_WINDOW_MS / 1_000);
     format!(
         r#"{{
             "name": "{name}", "initial": "open", "session_budget_usd": {SESSION_BUDGET},
@@ -63,7 +81,8 @@ fn counter(name: &str) -> String {
                 "answers": {{ "yes": {{ "next": null, "action": "complete" }} }} }} }},
             "policy": {{ "role": "agent", "allow": [
                 {{ "capability": "bash", "rate_limit": {{ "max_calls": {CALLS_MAX}, "window_seconds": 3600 }} }},
-                {{ "capability": "read", "rate_limit": {{ "max_calls": {READS_MAX}, "window_seconds": {window_s} }} }},
+                {{ "capability": "read", "rate_limit": {{ "max_calls": {READS_MAX}, "window_seconds": {read_s} }} }},
+                {{ "capability": "ship", "rate_limit": {{ "max_calls": {SHIPS_MAX}, "window_seconds": {ship_s} }} }},
                 {{ "capability": "pay", "budget_limit": {{ "max_usd": 1.00, "period": "hourly" }} }}
             ], "ask": [
                 {{ "capability": "deploy",
@@ -161,7 +180,7 @@ pub(crate) fn authorize(session: SessionId, call: &str, capability: &str) -> Com
     let body = Authorize {
         capability: capability.to_owned(),
         args: Args::parse(b"{}").unwrap(),
-        estimate: (capability == "pay").then_some(ESTIMATE),
+        estimate: price(capability).map(|price| price.estimate),
         call_id: call.to_owned(),
         limits: None,
         mail: None,

@@ -14,6 +14,8 @@ use crate::simulation::{Checked, Event, Simulation};
 
 /// How long an effect is with a worker until it is published again, milliseconds.
 const LOST_MS: u64 = 1_500;
+/// The time after which the report of a failure comes again at the latest, milliseconds: before the next round is over.
+const REPORTED_MS: u64 = 80;
 /// Failed attempts of a round before the last one, whose failure makes a dead letter.
 const ATTEMPTS_MAX: u32 = 1;
 
@@ -75,7 +77,8 @@ impl Simulation {
             Some(next) if next != attempt => self.saw("outcome of an earlier attempt"),
             Some(_) => {}
         }
-        let body = if self.draws(self.plan.failing) {
+        let is_failed = self.draws(self.plan.failing);
+        let body = if is_failed {
             self.saw("attempt failed");
             self.failed(number, attempt)
         } else {
@@ -83,8 +86,25 @@ impl Simulation {
             DeliveryCommand::AckEffect(AckEffect { number })
         };
         let command = Command::of_server(task.key.tenant_of(), Scope::Session(session), Body::Delivery(body));
+        if is_failed {
+            self.failures.insert(id, (attempt, command.clone()));
+        }
         self.send(Origin::Outcome(task), command);
         Ok(())
+    }
+
+    /// A dead letter was sent again: by a fault, the report of its failure arrives once more.
+    pub(crate) fn report_again(&mut self, id: EffectId) {
+        let (Some(next), Some((attempt, report))) = (self.oracle.effects.next(id), self.failures.get(&id))
+        else {
+            return;
+        };
+        let (is_earlier, report) = (attempt.round != next.round, report.clone());
+        if is_earlier && self.draws(self.plan.report_again) {
+            self.saw("outcome of an earlier round");
+            let delay = self.rng.between(1, REPORTED_MS);
+            self.arrives_after(delay, Origin::Nobody, report);
+        }
     }
 
     /// The report of an attempt that has failed: another one follows, or none.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use switchward_machine::{Digest, Micros, SessionId, Time};
+use switchward_state::approval::Call;
 use switchward_state::delivery::{DeliveryEvent, EffectBody};
 use switchward_state::policy::PolicyEvent;
 use switchward_state::{Event, Scope, TurnRecord};
@@ -26,7 +27,7 @@ pub(crate) struct LedgerCalls {
     /// What was reported.
     charges: BTreeMap<Counter, Vec<Micros>>,
     /// Permitted calls with money that were neither reported nor lapsed.
-    open: BTreeMap<(SessionId, u64), Digest>,
+    open: BTreeMap<(SessionId, u64), Call>,
     /// Calls whose confirmation has reached the ledger.
     confirmed: BTreeSet<String>,
 }
@@ -78,9 +79,9 @@ impl LedgerCalls {
                         let held = held_at(turn, process)?;
                         self.counted.entry(counter(&call.capability)).or_default().push(held);
                     }
-                    if let (Some(number), Some(name), true) = (number, call.reservation, call.reserved.0 > 0)
+                    if let Some(number) = number.filter(|_| call.reservation.is_some() && call.reserved.0 > 0)
                     {
-                        self.open.insert((session, *number), name);
+                        self.open.insert((session, number), call.clone());
                     }
                 }
                 Event::Policy(PolicyEvent::GrantMade { grant, .. }) => {
@@ -107,7 +108,7 @@ impl LedgerCalls {
 
     /// The counters of calls that were permitted.
     pub(crate) fn counters(&self) -> impl Iterator<Item = Counter> {
-        let capabilities = ["bash", "read", "pay", "deploy"];
+        let capabilities = ["bash", "read", "pay", "ship", "deploy"];
         COUNTERS.into_iter().flat_map(move |process| {
             capabilities
                 .map(|capability| Counter { process: process.to_owned(), capability: capability.to_owned() })
@@ -126,10 +127,14 @@ impl LedgerCalls {
         self.charges.get(counter).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The names of open calls of a definition that hold money.
-    pub(crate) fn open(&self, process: &str) -> BTreeSet<Digest> {
-        let of = |session: &SessionId| self.definitions.get(session).is_some_and(|name| *name == process);
-        self.open.iter().filter(|((session, _), _)| of(session)).map(|(_, name)| *name).collect()
+    /// The names of open calls of a counter that hold money.
+    pub(crate) fn open(&self, counter: &Counter) -> BTreeSet<Digest> {
+        let process = |session: &SessionId| self.definitions.get(session).copied();
+        let is_of = |session: &SessionId, call: &Call| {
+            process(session) == Some(counter.process.as_str()) && call.capability == counter.capability
+        };
+        let open = self.open.iter().filter(|((session, _), call)| is_of(session, call));
+        open.filter_map(|(_, call)| call.reservation).collect()
     }
 }
 

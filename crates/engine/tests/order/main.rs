@@ -21,6 +21,7 @@ mod message;
 mod oracle;
 mod phases;
 mod plan;
+mod planted;
 mod relay;
 mod seeds;
 mod shard;

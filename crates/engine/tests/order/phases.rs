@@ -1,9 +1,11 @@
 //! A run: callers work under faults; then all faults end and everything comes to rest; then time passes and limits are
 //! used up.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 use switchward_engine::decide;
 use switchward_machine::{SessionId, Time};
+use switchward_state::planted::Bug;
 use switchward_testkit::{Rng, Rows};
 
 use crate::callers::{Begins, Caller, Todo};
@@ -21,12 +23,11 @@ const REST_MS: u64 = 30_000;
 const LAPSE_MS: u64 = 11 * 60_000;
 const LONG_MS: u64 = 25 * 3_600_000;
 /// Calls that use up a budget at most.
-const SPENT_MAX: usize = 20;
+const SPENT_MAX: usize = 50;
 
 /// What a run has shown.
 pub(crate) struct Outcome {
     pub(crate) hash: u64,
-    pub(crate) entries: usize,
     pub(crate) seen: Counts,
 }
 
@@ -38,23 +39,36 @@ static INSTALLED: LazyLock<Rows> = LazyLock::new(|| {
     rows
 });
 
-/// Plays the run of a seed.
+/// Plays the run of a seed, with a bug in all replicas if one is given.
 ///
 /// # Errors
 /// What is wrong, and when.
-pub(crate) fn play(seed: u64) -> Result<Outcome, String> {
-    let mut simulation = begin(seed);
+pub(crate) fn play(seed: u64, bug: Option<Bug>) -> Result<Outcome, String> {
+    let mut simulation = begin(seed, bug);
     let done = run(&mut simulation);
     done.map_err(|why| format!("after {} ms: {why}", simulation.now))?;
     let entries: usize = simulation.shards.iter().map(Shard::entries).sum();
-    let (hash, seen) = (simulation.oracle.trace.hash(), simulation.oracle.seen);
-    Ok(Outcome { hash, entries, seen })
+    let (hash, mut seen) = (simulation.oracle.trace.hash(), simulation.oracle.seen);
+    seen.add_many("- entries committed", u64::try_from(entries).unwrap());
+    Ok(Outcome { hash, seen })
 }
 
-fn begin(seed: u64) -> Simulation {
+/// Plays something; a panic is an error.
+///
+/// # Errors
+/// As what is played, or the panic's message.
+pub(crate) fn caught<T>(plays: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(plays)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(format!("a panic: {}", text.unwrap_or_default()))
+    })
+}
+
+fn begin(seed: u64, bug: Option<Bug>) -> Simulation {
     let mut rng = Rng::new(seed);
     let (count, servers) = (2 + rng.below(3), 2 + rng.below(2));
-    let shards = (0..count).map(|number| Shard::new(number, servers, &INSTALLED)).collect();
+    let shards = (0..count).map(|number| Shard::new(number, servers, &INSTALLED, bug)).collect();
     let mut simulation = Simulation::new(rng, shards, servers);
     let first = [["register", COUNTERS[0]], [COUNTERS[1], "post"], [COUNTERS[0], "nap-1800"]];
     for (number, definitions) in first.into_iter().enumerate() {

@@ -16,6 +16,7 @@ pub(crate) struct Plan {
     pub(crate) attempt_twice: Rate,
     pub(crate) attempt_late: Rate,
     pub(crate) confirm_late: Rate,
+    pub(crate) report_again: Rate,
     /// The pause between two faults of servers, milliseconds.
     pub(crate) pause_ms: u64,
 }
@@ -39,6 +40,7 @@ impl Plan {
             attempt_twice: rate(4),
             attempt_late: rate(4),
             confirm_late: rate(2),
+            report_again: rate(2),
             pause_ms: *rng.pick(&[150, 400, 1_200]),
         }
     }
@@ -57,6 +59,7 @@ impl Plan {
             attempt_twice: None,
             attempt_late: None,
             confirm_late: None,
+            report_again: None,
             pause_ms: u64::MAX,
         }
     }
@@ -101,17 +104,20 @@ pub(crate) struct Counts(BTreeMap<String, u64>);
 impl Counts {
     /// Counts one.
     pub(crate) fn add(&mut self, kind: &str) {
+        self.add_many(kind, 1);
+    }
+
+    /// Counts several.
+    pub(crate) fn add_many(&mut self, kind: &str, more: u64) {
         match self.0.get_mut(kind) {
-            Some(count) => *count += 1,
-            None => drop(self.0.insert(kind.to_owned(), 1)),
+            Some(count) => *count += more,
+            None => drop(self.0.insert(kind.to_owned(), more)),
         }
     }
 
     /// Adds those of another run.
     pub(crate) fn add_all(&mut self, other: &Self) {
-        for (kind, count) in &other.0 {
-            *self.0.entry(kind.clone()).or_default() += count;
-        }
+        other.iter().for_each(|(kind, count)| self.add_many(kind, count));
     }
 
     /// How often a kind occurred.
@@ -119,8 +125,8 @@ impl Counts {
         self.0.get(kind).copied().unwrap_or(0)
     }
 
-    /// Lines of a table, the kinds in their order.
-    pub(crate) fn table(&self) -> String {
-        self.0.iter().map(|(kind, count)| format!("{count:>10}  {kind}\n")).collect()
+    /// All kinds, in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(kind, count)| (kind.as_str(), *count))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::phases::{Outcome, play};
+use crate::phases::{Outcome, caught, play};
 use crate::plan::{Counts, FAULTS};
 
 /// The seeds of `make test`.
@@ -14,19 +14,19 @@ const TWICE_IN: u64 = 20;
 /// Every kind of fault must occur in this many runs.
 const RUNS_FOR_ALL_FAULTS: u64 = 250;
 
-/// The seeds to play: `ORDER_SEEDS` names others, as in `0..200`.
+/// The seeds that `ORDER_SEEDS` names, as in `0..200`.
 #[expect(clippy::disallowed_methods, reason = "a search for a failure names seeds by the environment")]
-fn seeds() -> Range<u64> {
-    let Ok(text) = std::env::var("ORDER_SEEDS") else { return SEEDS };
+pub(crate) fn named() -> Option<Range<u64>> {
+    let text = std::env::var("ORDER_SEEDS").ok()?;
     let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    range.unwrap_or_else(|| panic!("ORDER_SEEDS is {text:?}, and not a range such as 0..200"))
+    Some(range.unwrap_or_else(|| panic!("ORDER_SEEDS is {text:?}, and not a range such as 0..200")))
 }
 
 /// Plays the run of a seed, some twice: both must be the same.
 fn examine(seed: u64) -> Result<Outcome, String> {
-    let outcome = play(seed)?;
+    let outcome = play(seed, None)?;
     if (seed / PARTS).is_multiple_of(TWICE_IN) {
-        let again = play(seed)?.hash;
+        let again = play(seed, None)?.hash;
         if again != outcome.hash {
             let hash = outcome.hash;
             return Err(format!("the run is another one when it is repeated: {hash:016x} and {again:016x}"));
@@ -35,29 +35,30 @@ fn examine(seed: u64) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// Plays one of the parts, and prints what it has shown.
+/// Plays one of the parts, and prints what it has shown: a line for each kind, which `make order` adds up over the parts and
+/// over the ranges of several runs.
 #[expect(clippy::disallowed_macros, reason = "`make order` shows what was played")]
 fn part(number: u64) {
-    let (mut seen, mut bad, mut runs, mut entries) = (Counts::default(), Vec::new(), 0, 0);
-    for seed in seeds().filter(|seed| seed % PARTS == number) {
-        runs += 1;
-        match examine(seed) {
-            Ok(outcome) => {
-                entries += outcome.entries;
-                seen.add_all(&outcome.seen);
-            }
+    let seeds = named().unwrap_or(SEEDS);
+    let (mut seen, mut bad) = (Counts::default(), Vec::new());
+    for seed in seeds.clone().filter(|seed| seed % PARTS == number) {
+        seen.add("runs");
+        match caught(|| examine(seed)) {
+            Ok(outcome) => seen.add_all(&outcome.seen),
             Err(why) => {
                 println!("ORDER_SEEDS={seed}..{}: {why}", seed + 1);
                 bad.push(seed);
+                seen.add("runs that failed");
             }
         }
     }
-    println!(
-        "part {number}: {runs} runs, {entries} entries; faults, and after a dash what was done:\n{}",
-        seen.table()
-    );
+    // Where one test runs after the other, its name stands in the line.
+    println!("\npart {number}:");
+    for (kind, count) in seen.iter() {
+        println!("counted\t{}..{}\t{count}\t{kind}", seeds.start, seeds.end);
+    }
     assert_eq!(bad, Vec::<u64>::new(), "these seeds fail");
-    if runs >= RUNS_FOR_ALL_FAULTS {
+    if seen.of("runs") >= RUNS_FOR_ALL_FAULTS {
         let never: Vec<_> = FAULTS.into_iter().filter(|kind| seen.of(kind) == 0).collect();
         assert_eq!(never, Vec::<&str>::new(), "faults that never occurred: the runs show nothing about them");
     }

@@ -5,11 +5,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_engine::{Decided, decide};
 use switchward_machine::{Digest, Time};
-use switchward_state::{Changes, Command, Decision, Due, IndexKey, Key, Row, View as _, evolve};
+use switchward_state::planted::Bug;
+use switchward_state::{Changes, Command, Decision, Due, IndexKey, Key, Kind, Row, View as _, evolve};
 use switchward_testkit::Rows;
 
 use crate::message::{Answer, Attempted, Failure, Message, ShardIx};
 use crate::oracle::Oracle;
+use crate::planted::Planted;
 
 /// Commands that one batch has at most.
 const BATCH_MAX: usize = 6;
@@ -25,6 +27,10 @@ pub(crate) struct Shard {
     pub(crate) term: u64,
     /// The server that wins the next election; `None`: any.
     pub(crate) next_leader: Option<usize>,
+    /// The time of the last entry that was looked at.
+    last: Time,
+    /// The bug that is planted in all replicas.
+    bug: Option<Bug>,
 }
 
 /// A committed entry.
@@ -104,10 +110,18 @@ impl Leader {
 
 impl Shard {
     /// A shard whose replicas hold these rows, and whose first leader is a server.
-    pub(crate) fn new(number: ShardIx, servers: usize, rows: &Rows) -> Self {
+    pub(crate) fn new(number: ShardIx, servers: usize, rows: &Rows, bug: Option<Bug>) -> Self {
         let replica = Replica { rows: rows.clone(), applied: 0, flushed: rows.clone(), flushed_at: 0 };
-        let leader = Some(Leader::of(number % servers));
-        Self { number, log: Vec::new(), replicas: vec![replica; servers], leader, term: 1, next_leader: None }
+        Self {
+            number,
+            log: Vec::new(),
+            replicas: vec![replica; servers],
+            leader: Some(Leader::of(number % servers)),
+            term: 1,
+            next_leader: None,
+            last: Time(0),
+            bug,
+        }
     }
 
     pub(crate) fn entries(&self) -> usize {
@@ -151,9 +165,9 @@ impl Shard {
         let count = leader.queue.len().min(most.clamp(1, BATCH_MAX));
         let batch: Vec<Message> = leader.queue.drain(..count).collect();
         let commands: Vec<Command> = batch.iter().map(|message| message.command.clone()).collect();
-        let rows = &self.replicas[leader.server].rows;
+        let rows = Planted { rows: &self.replicas[leader.server].rows, bug: self.bug };
         let Decided { decision, changes, answers } =
-            decide(&commands, rows, now).map_err(|error| format!("{commands:?}: {error}"))?;
+            decide(&commands, &rows, now).map_err(|error| format!("{commands:?}: {error}"))?;
         if answers.len() != batch.len() {
             return Err(format!("{} commands have {} answers", batch.len(), answers.len()));
         }
@@ -171,41 +185,64 @@ impl Shard {
         let Some(leader) = &mut self.leader else { return Ok(Vec::new()) };
         let Some(proposal) = leader.proposal.take() else { return Ok(Vec::new()) };
         let server = leader.server;
-        let rows = &self.replicas[server].rows;
-        let decision = Decision::decode(&proposal.bytes).map_err(|error| error.to_string())?;
-        let evolved = evolve(&decision, rows).map_err(|error| error.to_string())?;
-        rows.agree(&evolved, &proposal.changes, "what was decided on is not what comes of it")?;
         self.log.push(Entry { bytes: proposal.bytes, changes: None });
-        self.follow(server, usize::MAX, oracle)?;
+        let (decision, evolved) = self.evolved(server)?;
+        let rows = &self.replicas[server].rows;
+        rows.agree(&evolved, &proposal.changes, "what was decided on is not what comes of it")?;
+        self.apply(server, &decision, evolved, oracle)?;
         Ok(proposal.answers)
     }
 
     /// A replica applies entries, at most `most`.
     pub(crate) fn follow(&mut self, server: usize, most: usize, oracle: &mut Oracle) -> Result<(), String> {
-        let replica = &mut self.replicas[server];
-        let to = replica.applied.saturating_add(most).min(self.log.len());
-        for at in replica.applied..to {
-            let entry = &mut self.log[at];
-            let decision = Decision::decode(&entry.bytes).map_err(|error| error.to_string())?;
-            let changes = evolve(&decision, &replica.rows).map_err(|error| error.to_string())?;
-            let digest = digest_of(&changes);
-            match entry.changes {
-                None => {
-                    if decision.encode() != entry.bytes {
-                        return Err(format!("a decision is another one when it is read back: {decision:?}"));
-                    }
-                    oracle.look(&decision)?;
-                    entry.changes = Some(digest);
-                }
-                Some(known) if known == digest => {}
-                Some(_) => {
-                    let shard = self.number;
-                    return Err(format!("server {server} makes other rows of entry {at} of shard {shard}"));
-                }
-            }
-            replica.rows.apply(changes);
-            replica.applied += 1;
+        for _ in 0..most.min(self.lags(server)) {
+            let (decision, changes) = self.evolved(server)?;
+            self.apply(server, &decision, changes, oracle)?;
         }
+        Ok(())
+    }
+
+    /// The next entry of a replica, and the rows that it changes there.
+    fn evolved(&self, server: usize) -> Result<(Decision, Changes), String> {
+        let replica = &self.replicas[server];
+        let decision =
+            Decision::decode(&self.log[replica.applied].bytes).map_err(|error| error.to_string())?;
+        let rows = Planted { rows: &replica.rows, bug: self.bug };
+        let changes = evolve(&decision, &rows).map_err(|error| error.to_string())?;
+        Ok((decision, changes))
+    }
+
+    /// A replica applies its next entry: it changes the same rows as everywhere.
+    fn apply(
+        &mut self,
+        server: usize,
+        decision: &Decision,
+        changes: Changes,
+        oracle: &mut Oracle,
+    ) -> Result<(), String> {
+        let replica = &mut self.replicas[server];
+        let (at, shard) = (replica.applied, self.number);
+        let entry = &mut self.log[at];
+        let digest = digest_of(&changes);
+        match entry.changes {
+            None => {
+                if decision.encode() != entry.bytes {
+                    return Err(format!("a decision is another one when it is read back: {decision:?}"));
+                }
+                if decision.at < self.last {
+                    return Err(format!("the time of shard {shard} goes back at entry {at}: {decision:?}"));
+                }
+                self.last = decision.at;
+                oracle.look(decision, &entry.bytes)?;
+                entry.changes = Some(digest);
+            }
+            Some(known) if known == digest => {}
+            Some(_) => {
+                return Err(format!("server {server} makes other rows of entry {at} of shard {shard}"));
+            }
+        }
+        replica.rows.apply(changes);
+        replica.applied += 1;
         Ok(())
     }
 
@@ -223,7 +260,7 @@ impl Shard {
     /// A replica starts again with the rows that it has written down. Returns how many entries they lack.
     pub(crate) fn restart(&mut self, server: usize) -> Result<usize, String> {
         let replica = &mut self.replicas[server];
-        replica.rows = replica.flushed.reopened()?;
+        replica.rows = reopened(&replica.flushed)?;
         let lost = replica.applied - replica.flushed_at;
         replica.applied = replica.flushed_at;
         Ok(lost)
@@ -232,7 +269,7 @@ impl Shard {
     /// A replica gets the rows of another one.
     pub(crate) fn snapshot(&mut self, from: usize, to: usize) -> Result<(), String> {
         let source = &self.replicas[from];
-        let (rows, applied) = (source.rows.reopened()?, source.applied);
+        let (rows, applied) = (reopened(&source.rows)?, source.applied);
         source.rows.same(&rows, "rows are others when they are read back")?;
         self.replicas[to] = Replica { flushed: rows.clone(), flushed_at: applied, rows, applied };
         Ok(())
@@ -266,6 +303,15 @@ impl Shard {
         }
         self.replicas[0].rows.indexed()
     }
+}
+
+/// Rows as they are read back from a disk. A machine never changes, so its row is not read again each time.
+fn reopened(rows: &Rows) -> Result<Rows, String> {
+    let copy = |(key, row): (&Key, &Arc<Row>)| (key.clone(), Arc::clone(row));
+    let (machines, others): (Vec<_>, Vec<_>) =
+        rows.iter().map(copy).partition(|(key, _)| key.is(Kind::Machine));
+    let others = others.into_iter().collect::<Rows>().reopened()?;
+    Ok(others.iter().map(copy).chain(machines).collect())
 }
 
 /// The digest of changed rows in their stored form.

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use switchward_engine::answered;
 use switchward_machine::Time;
+use switchward_state::delivery::Attempt;
 use switchward_state::{Body, Command, Scope, policy::PolicyCommand};
 use switchward_testkit::Rng;
 
 use crate::callers::{Caller, Known};
 use crate::clocks::Clocks;
 use crate::commands::{TENANT, request};
+use crate::effects::EffectId;
 use crate::message::{Answer, Attempted, Failure, Message, Origin, ShardIx};
 use crate::oracle::{Oracle, encoded};
 use crate::plan::{Plan, Rate};
@@ -41,6 +43,8 @@ pub(crate) struct Simulation {
     /// Sessions that callers know.
     pub(crate) sessions: Vec<Known>,
     pub(crate) attempts: u64,
+    /// The last report of a failed attempt of each effect.
+    pub(crate) failures: BTreeMap<EffectId, (Attempt, Command)>,
     pub(crate) oracle: Oracle,
 }
 
@@ -100,6 +104,7 @@ impl Simulation {
             callers: Vec::new(),
             sessions: Vec::new(),
             attempts: 0,
+            failures: BTreeMap::new(),
             oracle: Oracle::default(),
         }
     }
@@ -182,6 +187,13 @@ impl Simulation {
         }
         let delay = self.delay();
         self.after(delay, Event::Arrives(Box::new(message)));
+    }
+
+    /// Has a command reach the shard of its scope after a time, milliseconds.
+    pub(crate) fn arrives_after(&mut self, ms: u64, origin: Origin, command: Command) {
+        let to = self.home(&command);
+        let message = Message { sent: self.stamps, to, origin, command };
+        self.after(ms, Event::Arrives(Box::new(message)));
     }
 
     /// How long a message takes, milliseconds.

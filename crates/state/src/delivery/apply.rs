@@ -33,9 +33,10 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
         }
         DeliveryEvent::Deferred { number, until, code, message } => {
             let last = DeliveryFailure { code: code.clone(), message: message.clone(), at: site.at };
+            let counted = u32::from(!planted!(rows, AttemptNotCounted));
             change(rows, site, *number, |effect| {
                 let progress = effect.progress.get_or_insert_default();
-                progress.attempts = progress.attempts.saturating_add(1);
+                progress.attempts = progress.attempts.saturating_add(counted);
                 progress.last = Some(last);
                 progress.since.get_or_insert(effect.deliver_at);
                 effect.deliver_at = *until;

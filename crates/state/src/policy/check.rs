@@ -39,6 +39,10 @@ pub fn check_limits_in(
     for rule in rules {
         let row = rows.ledger_at(&Key::ledger(tenant, &rule.process, &rule.role, &rule.capability))?;
         let row = row.as_deref().unwrap_or(&empty);
+        #[cfg(feature = "planted")]
+        let confirmed = row.confirmed_only();
+        #[cfg(feature = "planted")]
+        let row = if planted!(rows, PendingNotCounted) { &confirmed } else { row };
         for limit in &rule.limits {
             match row.left(*limit, estimate, now) {
                 LimitLeft::Calls(left) => {

@@ -136,6 +136,14 @@ impl LedgerRow {
         self.calls.retain(|at| now.since_ms(*at) < window);
     }
 
+    /// The row without the reservations that nobody confirmed, for the bug that they do not count.
+    #[cfg(feature = "planted")]
+    pub(crate) fn confirmed_only(&self) -> Self {
+        let mut row = self.clone();
+        row.reservations.retain(|held| held.confirmed);
+        row
+    }
+
     /// When the oldest reservation that nobody confirmed lapses.
     pub fn lapses(&self) -> Option<Time> {
         let pending = self.reservations.iter().filter(|held| !held.confirmed);
