@@ -69,7 +69,7 @@ impl fmt::Display for FailureCode {
     }
 }
 
-/// A text that is no code.
+/// Why a text cannot be the code of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadFailureCode {
     /// It is empty, or has another character.
