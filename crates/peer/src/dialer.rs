@@ -154,7 +154,10 @@ impl Dialer {
             return;
         }
         match self.reach.failed() {
-            Failure::First => tracing::info!("{about} cannot be reached now: {reason}"),
+            Failure::First => {
+                tracing::info!("{about} cannot be reached now: {reason}");
+                core.handler.lost(self.to);
+            }
             Failure::Repeated => tracing::debug!("failed to connect to {about}: {reason}"),
             Failure::Lasting(lasted) => {
                 tracing::warn!("{about} has not been reached for {} s: {reason}", lasted.as_secs());

@@ -36,6 +36,12 @@ pub trait Handler: Send + Sync + 'static {
     /// The connection is refused with this text; both servers log it.
     async fn admit(&self, peer: &Hello) -> Result<(), String>;
 
+    /// Called when a server that is to be reached no longer can be: its connection has ended, and the first attempt to make
+    /// it again has failed. Called again only after it was reached. Must not block.
+    fn lost(&self, server: u64) {
+        let _unused = server;
+    }
+
     /// Decides whether a process may connect for calls of clients or for reports; its certificate is valid. By default,
     /// nobody may. Must not block.
     ///

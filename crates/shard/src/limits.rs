@@ -328,6 +328,11 @@ pub const PLACEMENT_LOOK: Duration = Duration::from_secs(1);
 pub const BALANCE_STABLE_FOR: Duration = Duration::from_secs(20);
 /// Entries that a server may lack to get a leader so that leaders are spread.
 pub const BALANCE_LAG_MAX: u64 = 100;
+/// How often a voter asks for an election after its leader's server was lost: it is refused until the leader's lease has
+/// ended.
+pub const LOST_LEADER_TRY: Duration = Duration::from_millis(20);
+/// How long a voter leaves the election to the one before it, once that lease has ended.
+pub const LOST_LEADER_TURN: Duration = Duration::from_millis(80);
 /// How often a leader that hands over looks whether it still leads.
 pub const HAND_OVER_LOOK: Duration = Duration::from_millis(50);
 /// How often the leader of a shard compares its copies of the tenants' records with the catalogue, and tries again to bring

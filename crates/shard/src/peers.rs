@@ -12,6 +12,7 @@ mod pipeline;
 mod receive;
 mod send;
 mod serve;
+mod succession;
 mod transport;
 
 pub use network::{RaftLink, RaftNetwork, RaftPeers};

@@ -32,16 +32,19 @@ async fn a_server_that_restarts_on_its_port_is_dialled_again() {
     let cluster = Cluster::new(5);
     let [first, second] = cluster.pair();
     first.connected(2).await;
+    assert_eq!(first.handler.lost(), []);
     let address = second.address();
     drop(second);
     until("the port is free", async || tokio::net::TcpListener::bind(address).await.is_ok()).await;
     first.refused(2, "no connection").await;
+    assert_eq!(first.handler.lost(), [2], "once, although it is dialled for two kinds of traffic");
     let mut options = PeerOptions { listen: address, ..cluster.options(2) };
     options.hello.boot = 2;
     let second = Server::start(options);
     first.connected(2).await;
     assert_eq!(first.peers.contact(2).map(|contact| contact.hello.boot), Some(2));
     drop(second);
+    until("it is lost again", async || first.handler.lost() == [2, 2]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

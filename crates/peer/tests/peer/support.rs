@@ -177,9 +177,16 @@ pub(crate) struct TestHandler {
     pub(crate) takes_calls: AtomicBool,
     /// Connections for calls that are served.
     pub(crate) calls: Arc<AtomicUsize>,
+    /// Servers that were lost.
+    lost: Mutex<Vec<u64>>,
 }
 
 impl TestHandler {
+    /// The servers that could not be reached again after their connections had ended, in order.
+    pub(crate) fn lost(&self) -> Vec<u64> {
+        self.lost.lock().unwrap().clone()
+    }
+
     pub(crate) fn begun(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
     }
@@ -253,6 +260,10 @@ impl Handler for TestHandler {
             return Err(format!("server {} has the boot counter {}", peer.server, peer.boot));
         }
         Ok(())
+    }
+
+    fn lost(&self, server: u64) {
+        self.lost.lock().unwrap().push(server);
     }
 
     fn admit_calls(&self, from: &PeerName) -> Result<(), String> {

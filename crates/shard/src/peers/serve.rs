@@ -1,7 +1,7 @@
 //! Answers the messages of other servers.
 
 use bytes::Bytes;
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, future::join_all, stream};
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ use super::codec::{
 use super::heartbeat;
 use super::kind::Kind;
 use super::receive::Receiving;
+use super::succession;
 use super::transport::{PeerRequest, PeerStream};
 use crate::group::Group;
 use crate::limits::APPEND_STREAM_IDLE;
@@ -40,6 +41,13 @@ pub(super) struct Member {
     pub(super) log: LogStore,
     pub(super) snapshots: Snapshots,
     shared: Arc<Shared>,
+}
+
+impl Member {
+    /// Returns true if nothing bars this server from leading the group.
+    pub(super) fn may_lead(&self) -> bool {
+        self.shared.may_lead.may_lead()
+    }
 }
 
 impl Default for RaftHandler {
@@ -74,13 +82,21 @@ impl RaftHandler {
         self.receiving.count.load(Ordering::SeqCst)
     }
 
+    /// Has the groups that the server leads elect another leader as soon as its lease has ended there. Called when it can no
+    /// longer be reached; if others still reach it, it goes on. Ends when each group has another leader, or elects one anyway.
+    pub async fn lost(&self, server: u64) {
+        let groups: Vec<Member> = self.groups.read().values().cloned().collect();
+        join_all(groups.iter().map(|member| succession::stand(member.group.0, member, server))).await;
+    }
+
     /// Answers a message of a server.
     ///
     /// # Errors
     /// The message is not for a group of this server, is not readable or not the sender's own, or the group has
     /// stopped. Nothing has happened in the first two cases.
     pub async fn call(&self, from: u64, request: PeerRequest) -> Result<Bytes, String> {
-        let Member { raft, log, shared, .. } = self.member(&request)?;
+        let member = self.member(&request)?;
+        let Member { raft, log, .. } = &member;
         match kind(&request)? {
             Kind::Append => {
                 let append = decode_append(&request.body).map_err(line)?;
@@ -91,7 +107,7 @@ impl RaftHandler {
             Kind::Heartbeat => {
                 let append = decode_append(&request.body).map_err(line)?;
                 own(from, &append.vote)?;
-                Ok(encode_append_answer(&heartbeat::answer(&raft, &log, append).await?))
+                Ok(encode_append_answer(&heartbeat::answer(raft, log, append).await?))
             }
             Kind::Vote => {
                 let question = decode_vote(&request.body).map_err(line)?;
@@ -107,7 +123,7 @@ impl RaftHandler {
                 let transfer = decode_transfer(&request.body).map_err(line)?;
                 own(from, transfer.from_leader())?;
                 // Others are informed too, so that they vote for the new leader.
-                if transfer.to_node_id() == raft.node_id() && !shared.may_lead.may_lead() {
+                if transfer.to_node_id() == raft.node_id() && !member.may_lead() {
                     return Err("this server must not lead now".into());
                 }
                 Ok(encode_transfer_answer(&raft.handle_transfer_leader(transfer).await.map_err(stopped)?))

@@ -24,19 +24,21 @@ const ELECTION: u64 = 1_100;
 pub(crate) fn begin(simulation: &mut Simulation, step: Step) {
     let until = simulation.timeline.now() + step.lasts;
     match step.fault {
-        Fault::Isolate(node, how) => block(simulation, how, |from, to| from == node || to == node),
+        Fault::Isolate(node, how) => {
+            block(simulation, how, |from, to| from == node || to == node);
+            if how == Blocked::Noticed {
+                lose(simulation, |from, to| from == node || to == node);
+            }
+        }
         Fault::Behind(node) => block(simulation, Blocked::Silent, |from, to| from == node || to == node),
         Fault::Deaf(node) => block(simulation, Blocked::Silent, |_, to| to == node),
         Fault::Mute(node) => block(simulation, Blocked::Silent, |from, _| from == node),
         Fault::Shatter(how) => block(simulation, how, |_, _| true),
-        Fault::Kill(node) => simulation.server(node).end(End::Killed),
+        Fault::Kill(node) => kill(simulation, node),
         Fault::PowerCut(node) => simulation.server(node).end(End::Cut),
         Fault::PowerCutOfAll => simulation.servers.iter_mut().for_each(|server| server.end(End::Cut)),
-        Fault::Stall(node) => {
-            if let Some(log) = simulation.server(node).log() {
-                log.stall(until + 1_000);
-            }
-        }
+        Fault::Stall(node) => stall(simulation, until + 1_000, |server| server == node),
+        Fault::StallOfMost(node) => stall(simulation, until, |server| server != node),
         Fault::SyncError(node) => {
             if let Some(log) = simulation.server(node).log() {
                 log.fail();
@@ -99,7 +101,8 @@ pub(crate) fn end(simulation: &mut Simulation, fault: Fault) {
             simulation.server(node).set_clock(0);
             simulation.server(node).start();
         }
-        Fault::Stall(_) | Fault::SyncError(_) | Fault::Transfer(_) | Fault::Pause(_) => {}
+        Fault::Stall(_) | Fault::StallOfMost(_) => {}
+        Fault::SyncError(_) | Fault::Transfer(_) | Fault::Pause(_) => {}
     }
 }
 
@@ -113,7 +116,7 @@ pub(crate) fn evidence(simulation: &Simulation, fault: Fault) -> u64 {
         Fault::Kill(_) | Fault::PowerCut(_) | Fault::PowerCutOfAll => {
             simulation.servers.iter().map(|server| u64::from(server.starts)).sum()
         }
-        Fault::Stall(_) => counted("syncs stalled"),
+        Fault::Stall(_) | Fault::StallOfMost(_) => counted("syncs stalled"),
         Fault::SyncError(_) => counted("syncs failed"),
         Fault::Transfer(_) => counted("leaders handed over"),
         Fault::Breaks => counted("connections broken"),
@@ -132,7 +135,8 @@ pub(crate) fn waits(fault: Fault) -> bool {
     match fault {
         Fault::SyncError(_) | Fault::Transfer(_) | Fault::Breaks | Fault::Repeats | Fault::Slow => true,
         Fault::Isolate(..) | Fault::Deaf(_) | Fault::Mute(_) | Fault::Shatter(_) => true,
-        Fault::Stall(_) | Fault::Kill(_) | Fault::PowerCut(_) | Fault::PowerCutOfAll => false,
+        Fault::Stall(_) | Fault::StallOfMost(_) => false,
+        Fault::Kill(_) | Fault::PowerCut(_) | Fault::PowerCutOfAll => false,
         Fault::Behind(_) | Fault::LostVotes(_) | Fault::Pause(_) => false,
         Fault::ClockSet(..) | Fault::ClockBelieved(..) | Fault::ClockAtStart(..) => false,
     }
@@ -143,6 +147,32 @@ fn block(simulation: &Simulation, how: Blocked, which: impl Fn(u64, u64) -> bool
     for (from, to) in nodes.iter().flat_map(|from| nodes.iter().map(move |to| (*from, *to))) {
         if from != to && which(from, to) {
             simulation.network.block(from, to, how);
+        }
+    }
+}
+
+/// Lets syncs of some servers take until then.
+fn stall(simulation: &Simulation, until: u64, which: impl Fn(u64) -> bool) {
+    for server in simulation.servers.iter().filter(|server| which(server.node)) {
+        if let Some(log) = server.log() {
+            log.stall(until);
+        }
+    }
+}
+
+/// Kills the process of a server. The others notice that nothing listens any more.
+pub(crate) fn kill(simulation: &mut Simulation, node: u64) {
+    simulation.server(node).end(End::Killed);
+    lose(simulation, |_, to| to == node);
+}
+
+/// Servers notice that others cannot be reached any more; those which still reach them do not.
+fn lose(simulation: &Simulation, which: impl Fn(u64, u64) -> bool) {
+    let nodes: Vec<u64> = simulation.servers.iter().map(|server| server.node).collect();
+    for server in &simulation.servers {
+        for to in nodes.iter().filter(|to| **to != server.node && which(server.node, **to)) {
+            server.lose(*to);
+            simulation.timeline.count("servers lost");
         }
     }
 }

@@ -20,5 +20,6 @@ mod seeds;
 mod server;
 mod simulation;
 mod streams;
+mod succession;
 mod timeline;
 mod workload;

@@ -23,6 +23,8 @@ pub(crate) enum Fault {
     PowerCutOfAll,
     /// The disk of a server answers late.
     Stall(u64),
+    /// The disks of all servers but this one hold back what they write, for longer than callers wait for an entry.
+    StallOfMost(u64),
     /// A write to the disk of a server fails.
     SyncError(u64),
     /// The leader of a group hands over.
@@ -53,7 +55,7 @@ const CLOCK_BELIEVED: &str = "clock believed";
 const CLOCK_AT_START: &str = "clock at start";
 
 /// The kinds of faults, by their names.
-pub(crate) const KINDS: [&str; 19] = [
+pub(crate) const KINDS: [&str; 20] = [
     "isolate",
     "deaf",
     "mute",
@@ -62,6 +64,7 @@ pub(crate) const KINDS: [&str; 19] = [
     "power cut",
     "power cut of all",
     "stall",
+    "stall of most",
     "sync error",
     "transfer",
     "breaks",
@@ -76,11 +79,12 @@ pub(crate) const KINDS: [&str; 19] = [
 ];
 
 /// The kinds that a server alone cannot have.
-const NEED_OTHERS: [&str; 12] = [
+const NEED_OTHERS: [&str; 13] = [
     "isolate",
     "deaf",
     "mute",
     "shatter",
+    "stall of most",
     "transfer",
     "breaks",
     "repeats",
@@ -103,6 +107,7 @@ impl Fault {
             Self::PowerCut(_) => "power cut",
             Self::PowerCutOfAll => "power cut of all",
             Self::Stall(_) => "stall",
+            Self::StallOfMost(_) => "stall of most",
             Self::SyncError(_) => "sync error",
             Self::Transfer(_) => "transfer",
             Self::Breaks => "breaks",
@@ -130,6 +135,7 @@ impl Fault {
             "power cut" => (Self::PowerCut(node), rng.between(20, 1_200)),
             "power cut of all" => (Self::PowerCutOfAll, rng.between(20, 400)),
             "stall" => (Self::Stall(node), rng.between(400, 2_600)),
+            "stall of most" => (Self::StallOfMost(node), rng.between(2_300, 3_800)),
             "sync error" => (Self::SyncError(node), rng.between(300, 900)),
             "transfer" => (Self::Transfer(rng.between(0, groups - 1)), rng.between(200, 500)),
             "breaks" => (Self::Breaks, rng.between(500, 2_000)),

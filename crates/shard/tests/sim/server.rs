@@ -136,6 +136,13 @@ impl Server {
         drop((log, handler, clock, opened));
     }
 
+    /// Notes that the connection to another server has ended, and cannot be made again.
+    pub(crate) fn lose(&self, other: u64) {
+        let Some(running) = &self.running else { return };
+        let handler = Arc::clone(&running.handler);
+        drop(running.runtime.spawn(async move { handler.raft().lost(other).await }));
+    }
+
     /// Ends a server that runs, and removes all of its files.
     pub(crate) fn wipe(&mut self) {
         self.end(End::Cut);

@@ -100,12 +100,27 @@ impl Simulation {
         outcome
     }
 
+    /// Plays something with servers that have just been started. It is not the same each time: the process is not its own.
+    pub(crate) fn with(seed: u64, shape: Shape, act: impl FnOnce(&mut Self)) {
+        switchward_shard::simulation::begin();
+        let mut simulation = Self::of(seed, Rng::new(seed), shape);
+        simulation.servers.iter_mut().for_each(Server::start);
+        act(&mut simulation);
+        assert_eq!(simulation.wrong, Vec::<String>::new());
+        simulation.end();
+        switchward_shard::simulation::end();
+    }
+
     fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x5eed);
+        let shape = Shape::draw(&mut rng);
+        Self::of(seed, rng, shape)
+    }
+
+    fn of(seed: u64, rng: Rng, shape: Shape) -> Self {
         let timeline = Timeline::new(seed);
         let network = Network::new(timeline.clone());
         let setting = Setting::new();
-        let mut rng = Rng::new(seed ^ 0x5eed);
-        let shape = Shape::draw(&mut rng);
         let start = |node| {
             if node == FOUNDER { GroupStart::Initialize(vec![FOUNDER]) } else { GroupStart::Join }
         };

@@ -293,6 +293,11 @@ impl Handler for FromPeers {
         noted.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 
+    fn lost(&self, server: u64) {
+        let handler = Arc::clone(&self.handler);
+        tokio::spawn(async move { handler.raft().lost(server).await });
+    }
+
     fn admit_calls(&self, from: &PeerName) -> Result<(), String> {
         let cluster = self.cluster.get().ok_or("this server is not open yet")?;
         match from {
