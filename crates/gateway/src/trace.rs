@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
-use tracing::field::Empty;
+use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
@@ -72,10 +72,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let id = request_id(request.headers());
-        let span = span(request.uri().path(), request.headers(), &id);
-        if let Some(ClientAddress(client)) = request.extensions().get() {
-            span.record("client.address", tracing::field::display(client));
-        }
+        let span = span(&request, &id);
         let answered = self.inner.call(request);
         let named = async move {
             let mut response = answered.await?;
@@ -111,8 +108,9 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     id
 }
 
-fn span(path: &str, headers: &HeaderMap, id: &HeaderValue) -> Span {
-    let method = path.trim_start_matches('/');
+fn span<B>(request: &Request<B>, id: &HeaderValue) -> Span {
+    let method = request.uri().path().trim_start_matches('/');
+    let client = request.extensions().get::<ClientAddress>().map(|ClientAddress(client)| display(client));
     let span = tracing::info_span!(
         "rpc",
         otel.name = method,
@@ -121,10 +119,12 @@ fn span(path: &str, headers: &HeaderMap, id: &HeaderValue) -> Span {
         rpc.method = method,
         rpc.response.status_code = Empty,
         request_id = id.to_str().unwrap_or_default(),
-        client.address = Empty,
+        client.address = client,
     );
     if !span.is_disabled() {
-        let parent = opentelemetry::global::get_text_map_propagator(|known| known.extract(&Carrier(headers)));
+        let parent = opentelemetry::global::get_text_map_propagator(|known| {
+            known.extract(&Carrier(request.headers()))
+        });
         // Fails only if no exporter was set up.
         let _alone = span.set_parent(parent);
     }

@@ -1,5 +1,6 @@
 //! Logs to standard error, and traces by OTLP if the standard environment variables name an endpoint.
 
+mod fields;
 mod otlp;
 
 use anyhow::Context as _;
@@ -10,6 +11,8 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
+
+use fields::Logged;
 
 /// The filter of the libraries below, unless a filter names them. A lone voter has nothing to say of its
 /// elections; what fjall says of a failed write or a broken journal is part of the error that this program says. A merge
@@ -47,7 +50,8 @@ fn filter(level: &str) -> anyhow::Result<EnvFilter> {
 /// The level is none, or the environment asks for an export that there is not.
 pub(crate) fn start(level: &str) -> anyhow::Result<Telemetry> {
     let colours = std::io::stderr().is_terminal();
-    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(colours);
+    let logs = tracing_subscriber::fmt::layer().fmt_fields(Logged::default());
+    let logs = logs.with_writer(std::io::stderr).with_ansi(colours);
     let logs = logs.with_filter(filter(level)?);
     let environment = |name: &str| std::env::var(name).ok();
     let Some(exporter) = otlp::exporter(&environment)? else {
@@ -114,6 +118,35 @@ mod tests {
         assert_eq!(logged("info"), "ready stopped crashed");
         assert_eq!(logged("warn"), "stopped crashed");
         assert_eq!(logged("off"), "");
+    }
+
+    #[test]
+    fn a_line_has_the_fields_of_its_call_without_what_is_for_traces() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let layer = tracing_subscriber::fmt::layer().fmt_fields(Logged::default());
+        let layer = layer.with_writer(move || writer.clone()).with_ansi(false).without_time();
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            let call = tracing::info_span!(
+                "rpc",
+                otel.kind = "server",
+                rpc.method = "Get",
+                rpc.response.status_code = tracing::field::Empty,
+                request_id = "r 1",
+            );
+            call.in_scope(|| {
+                call.record("rpc.response.status_code", "5");
+                tracing::warn!(otel.name = "x", server = 3, "two\u{1b}lines");
+            });
+        });
+        let line = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let (_, line) = line.trim().split_once("rpc{").expect("the span of the call");
+        assert!(
+            line.starts_with(r#"rpc.method="Get" request_id="r 1"} "#)
+                || line.starts_with(r#"rpc.method="Get" request_id="r 1" } "#),
+            "{line}"
+        );
+        assert!(line.ends_with(r"two\x1blines server=3"), "{line}");
     }
 
     #[test]
