@@ -13,7 +13,7 @@ pub fn sends_mail(capability: &str) -> bool {
     Pattern::new(SENDING).is_ok_and(|pattern| pattern.covers(capability))
 }
 
-/// Every layer that has a say; the strictest verdict of those that speak wins: deny, ask, allow.
+/// Every layer that has a say; of the effects of those that apply, the strictest holds: deny, ask, allow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Policy {
     /// In the compiler's order.

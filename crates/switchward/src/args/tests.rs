@@ -41,7 +41,7 @@ fn the_server_may_be_said_before_and_after_what_is_listed() {
 
 #[test]
 fn both_words_for_a_decision_are_taken() {
-    for (word, verdict) in [
+    for (word, decision) in [
         ("approve", GateAction::Approve),
         ("resume", GateAction::Approve),
         ("refuse", GateAction::Reject),
@@ -52,7 +52,7 @@ fn both_words_for_a_decision_are_taken() {
         let words = ["decide", "gat_1", word, "--comment", "why?"];
         let command = parsed(&words).command;
         let Command::Client(ClientCommand::Gates(GatesCommand::Decide(on))) = command else { panic!() };
-        assert_eq!(on.what.decision, verdict);
+        assert_eq!(on.what.decision, decision);
     }
     parsed(&["decide", "gat_1", "approve"]);
     assert_eq!(refused(&["decide", "gat_1", "discuss"]), clap::error::ErrorKind::MissingRequiredArgument);

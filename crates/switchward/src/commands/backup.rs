@@ -171,12 +171,12 @@ fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
             json!({ "folder": folder, "ok": damaged.is_empty(), "damaged": damaged, "manifest": manifest });
         print(&format!("{report}\n"))?;
     } else {
-        let verdict = match damaged.len() {
+        let files = match damaged.len() {
             0 => format!("{GOOD}complete{GOOD:#}"),
             count => format!("{PROBLEM}{count} damaged{PROBLEM:#}\n{}", damaged.join("\n")),
         };
         let mut facts = facts(folder, manifest);
-        facts.push(("files", verdict));
+        facts.push(("files", files));
         print(&card(&facts))?;
     }
     if damaged.is_empty() { Ok(()) } else { Err(Exit::reported(FINDINGS)) }
