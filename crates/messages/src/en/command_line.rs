@@ -1,3 +1,4 @@
 //! What the command line says to people: a file for each command.
 
 pub mod client;
+pub mod doctor;

@@ -1,3 +1,5 @@
 //! What the command line says, compared with `expected/`: a file for each command.
 
 mod client;
+mod doctor;
+mod doctor_cluster;
