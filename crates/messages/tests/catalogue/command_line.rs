@@ -1,5 +1,6 @@
 //! What the command line says, compared with `expected/`: a file for each command.
 
 mod client;
+mod demo;
 mod doctor;
 mod doctor_cluster;
