@@ -3,4 +3,5 @@
 pub mod client;
 pub mod demo;
 pub mod demo_cluster;
+pub mod dev;
 pub mod doctor;

@@ -2,5 +2,6 @@
 
 mod client;
 mod demo;
+mod dev;
 mod doctor;
 mod doctor_cluster;
