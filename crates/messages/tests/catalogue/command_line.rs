@@ -5,3 +5,4 @@ mod demo;
 mod dev;
 mod doctor;
 mod doctor_cluster;
+mod others;
