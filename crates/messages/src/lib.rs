@@ -1,5 +1,5 @@
-//! Words for people: what the server says by itself in mails, in conversations, on pages and in the API, rendered from
-//! typed facts.
+//! Words for people: what the server says by itself in mails, in conversations, on pages and in the API, and what the
+//! command line says, rendered from typed facts.
 //!
 //! `en` has all words; another language is a folder beside it, with the same functions. What an author, a person or an
 //! agent has written is passed through. The functions that make foreign text safe to show are here, too.

@@ -6,6 +6,9 @@ use switchward_shard::{Clock as _, Cluster, Failure, ManualClock};
 use switchward_state::catalogue::{CatalogueCommand, EnsureTenancy};
 use switchward_state::{Body, Command, Scope};
 
+/// What [`or_at_next_start`] checks for the tenants of the configuration, as a log says it.
+pub(crate) const CONFIGURED_TENANTS: &str = "that the configured tenants exist";
+
 /// Makes sure that every shard knows every tenant, and that every tenant has a key for its mail tokens.
 ///
 /// # Errors

@@ -5,6 +5,7 @@ use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use switchward_machine::Time;
+use switchward_messages::cli::backup as texts;
 use switchward_shard::check_backup;
 use switchward_store::{Backup, BackupFolder, BackupManifest, BackupSink as _, DataDir, StoreError};
 
@@ -39,8 +40,7 @@ fn take(args: BackupArgs, output: Output) -> Result<(), Exit> {
     };
     to.finish(&manifest).context("failed to write the backup")?;
     if let Err(error) = known::note(data, &folder) {
-        Printer::new(output)
-            .warn(&format!("`switchward secrets status` will not check this backup: {error:#}"));
+        Printer::new(output).warn(&texts::not_noted(&error));
     }
     shown(&folder, &manifest, output)?;
     let verify = format!("switchward backup verify {}", shell(&folder.to_string_lossy()));
@@ -65,18 +65,18 @@ fn taken(error: StoreError) -> Exit {
 /// Receives a backup from a running server.
 fn receive<R: std::io::Read>(mut frames: Frames<R>, to: &mut BackupFolder) -> Result<BackupManifest, Exit> {
     let mut progress = Progress::default();
-    let failed = "failed to write the backup";
+    let message = "failed to write the backup";
     loop {
         match frames.next()? {
             Frame::Begin(name) => {
-                to.begin(&name).context(failed)?;
+                to.begin(&name).context(message)?;
                 progress.name = name;
             }
             Frame::Data(piece) => {
-                to.write(&piece).context(failed)?;
+                to.write(&piece).context(message)?;
                 progress.more(piece.len());
             }
-            Frame::End(file) => to.end(&file).context(failed)?,
+            Frame::End(file) => to.end(&file).context(message)?,
             Frame::Manifest(manifest) => {
                 progress.end();
                 return Ok(manifest);
@@ -172,8 +172,8 @@ fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
         print(&format!("{report}\n"))?;
     } else {
         let files = match damaged.len() {
-            0 => format!("{GOOD}complete{GOOD:#}"),
-            count => format!("{PROBLEM}{count} damaged{PROBLEM:#}\n{}", damaged.join("\n")),
+            0 => format!("{GOOD}{}{GOOD:#}", texts::COMPLETE),
+            count => format!("{PROBLEM}{}{PROBLEM:#}\n{}", texts::damaged(count), damaged.join("\n")),
         };
         let mut facts = facts(folder, manifest);
         facts.push(("files", files));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use switchward_formats::{
     Call, Calls, Finding, Format, Severity, SourceFile, absent, compile_file, cycles, detect, render_json,
 };
+use switchward_messages::cli::check::skipped;
 
 use crate::args::{CheckArgs, Output, files};
 use crate::exit::{Exit, FINDINGS};
@@ -89,10 +90,7 @@ impl Tally {
             let mut line = format!("{}: ", count(files, "file"));
             line.push_str(&totals(errors, warnings, notices));
             if self.left_out > 0 {
-                line.push_str(&format!(
-                    "; {} skipped (not a definition)",
-                    count(self.left_out, "other file")
-                ));
+                line.push_str(&format!("; {}", skipped(&count(self.left_out, "other file"))));
             }
             print(&format!("{line}\n"))?;
         }

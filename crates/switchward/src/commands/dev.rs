@@ -28,6 +28,7 @@ pub(crate) use running::server_at;
 use std::io::Write as _;
 use std::path::PathBuf;
 use switchward_gateway::ConnectionLimits;
+use switchward_messages::cli::dev as texts;
 
 use crate::args::{DevArgs, DevCommand, Output};
 use crate::exit::Exit;
@@ -140,7 +141,7 @@ fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> any
     let mut out = anstream::stdout().lock();
     let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
     let at = ready.address.as_deref().unwrap_or_default();
-    writeln!(out, "{bold}Switchward{reset} development server: gRPC, JSON and gRPC-Web on one port")?;
+    writeln!(out, "{bold}Switchward{reset} {}", texts::SERVER_READY)?;
     writeln!(out)?;
     writeln!(out, "  address     {bold}{at}{reset}")?;
     words::keys(&mut out, ready)?;
@@ -153,7 +154,7 @@ fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> any
     writeln!(out)?;
     words::next(&mut out, contexts)?;
     writeln!(out)?;
-    writeln!(out, "ctrl-c stops the server.")?;
+    writeln!(out, "{}", texts::HOW_TO_STOP)?;
     out.flush()?;
     Ok(())
 }

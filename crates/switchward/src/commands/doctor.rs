@@ -10,6 +10,7 @@ mod secrets;
 mod sent;
 
 use serde_json::json;
+use switchward_messages::cli::doctor as texts;
 
 use super::server::flags;
 use crate::args::{DoctorArgs, Output, ServerArgs};
@@ -72,8 +73,8 @@ pub(crate) fn run(doctor: &DoctorArgs, output: Output) -> Result<(), Exit> {
     let config = match config::read(args.config.as_ref(), &flags(args)) {
         Ok(config) => config,
         Err(error) => {
-            let advice = "see deploy/switchward.toml for all settings; no other checks were run";
-            return report(&[CheckResult::fail("config", format!("{error:#}"), advice)], output);
+            let found = CheckResult::fail("config", format!("{error:#}"), texts::SEE_ALL_SETTINGS);
+            return report(&[found], output);
         }
     };
     let runtime = tokio::runtime::Runtime::new()?;
@@ -111,14 +112,13 @@ fn configuration(args: &ServerArgs) -> CheckResult {
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let unread = config::unread(names);
     if !unread.is_empty() {
-        let said = format!("not a setting, and ignored by the server: {}", unread.join(", "));
-        return CheckResult::warn("config", said, "remove the variable, or correct its name");
+        return CheckResult::warn("config", texts::ignored_variables(&unread), texts::CORRECT_VARIABLE);
     }
     CheckResult::ok(
         "config",
         match &args.config {
-            Some(file) => format!("{} is valid", file.display()),
-            None => "no file; options and environment are valid".to_owned(),
+            Some(file) => texts::valid_file(file),
+            None => texts::VALID_WITHOUT_FILE.to_owned(),
         },
     )
 }
@@ -128,14 +128,8 @@ fn tenants(config: &Config) -> Option<CheckResult> {
     let (what, count) = ("tenants", config.tenants.len());
     match super::server::keys(config) {
         Ok(_) if count == 0 => None,
-        Ok(_) => Some(CheckResult::ok(
-            what,
-            format!("the first keys of {} are readable", output::count(count, "tenant")),
-        )),
-        Err(error) => {
-            let advice = "the server does not start; see [[tenants]] in deploy/switchward.toml";
-            Some(CheckResult::fail(what, format!("{error:#}"), advice))
-        }
+        Ok(_) => Some(CheckResult::ok(what, texts::readable_keys(&output::count(count, "tenant")))),
+        Err(error) => Some(CheckResult::fail(what, format!("{error:#}"), texts::SEE_TENANTS)),
     }
 }
 
@@ -177,14 +171,12 @@ fn text(found: &[CheckResult]) -> String {
     }
     let count = |status| found.iter().filter(|it| it.status == status).count();
     let (warn, fail) = (count(CheckStatus::Warn), count(CheckStatus::Fail));
-    text.push_str(&match (warn, fail) {
-        (0, 0) => "\nAll checks passed.\n".to_owned(),
-        (_, 0) => format!("\nNo check failed; {}.\n", output::count(warn, "warning")),
-        (_, _) => format!(
-            "\n{fail} of {} failed; {}.\n",
-            output::count(found.len(), "check"),
-            output::count(warn, "warning")
-        ),
-    });
+    let warnings = output::count(warn, "warning");
+    let total = match (warn, fail) {
+        (0, 0) => texts::ALL_PASSED.to_owned(),
+        (_, 0) => texts::none_failed(&warnings),
+        (_, _) => texts::some_failed(fail, &output::count(found.len(), "check"), &warnings),
+    };
+    text.push_str(&format!("\n{total}\n"));
     text
 }

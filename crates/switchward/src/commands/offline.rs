@@ -2,10 +2,11 @@
 //! server's log, as the running server would create them.
 
 use anyhow::Context as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use switchward_api::v1;
 use switchward_gateway::{Api, Refusal, services::first};
+use switchward_messages::cli::secrets::keep_copy;
 use switchward_shard::{Cluster, ClusterOptions, MonotonicClock};
 use switchward_state::seal::KeyRing;
 use switchward_store::DataDir;
@@ -140,7 +141,7 @@ impl Stopped {
         if self.cluster.ring().current().is_none() {
             self.cluster.replace_ring(&KeyRing::of(self.keys.read_or_create()?));
             if let Some(file) = self.keys.file() {
-                Printer::new(output).advice(&created(file));
+                Printer::new(output).advice(&keep_copy(file));
             }
         }
         Ok(())
@@ -174,14 +175,6 @@ impl Stopped {
         drop(self.api);
         Ok(self.cluster.shutdown().await.context("failed to write down the state")?)
     }
-}
-
-/// The hint about a key ring that was created.
-fn created(file: &Path) -> String {
-    let file = file.display();
-    format!(
-        "keep a copy of the new key ring {file} apart from the backups; if the server has a keys_file, it must be this file"
-    )
 }
 
 fn refused(refusal: Refusal) -> Exit {

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use switchward_messages::cli::secrets as texts;
 use switchward_shard::{SealedUnder, sealed_in_backup};
 use switchward_state::seal::{RingKey, RingKeyId};
 use switchward_store::{Backup, DataDir};
@@ -36,10 +37,8 @@ fn create(file: &Path, output: Output) -> Result<(), Exit> {
         );
     }
     let key = key_ring::create(file)?;
-    report(file, &[key.id()], output, &format!("created {} with the key {}", file.display(), key.id()))?;
-    Printer::new(output).advice(
-        "keep a copy of the file apart from the backups, and set keys_file in the server's configuration",
-    );
+    report(file, &[key.id()], output, &texts::created(file, &key.id()))?;
+    Printer::new(output).advice(texts::KEEP_COPY_AND_SET);
     Ok(())
 }
 
@@ -48,9 +47,8 @@ fn rotate(file: &Path, output: Output) -> Result<(), Exit> {
     keys.insert(0, key_ring::drawn());
     key_ring::write(file, &keys)?;
     let ids: Vec<RingKeyId> = keys.iter().map(RingKey::id).collect();
-    report(file, &ids, output, &format!("the current key of {} is {}", file.display(), ids[0]))?;
-    Printer::new(output)
-        .advice("the server uses the new key after a start, or after SIGHUP if it reads this file");
+    report(file, &ids, output, &texts::current_key(file, &ids[0]))?;
+    Printer::new(output).advice(texts::USED_AFTER_START);
     Ok(())
 }
 
@@ -148,11 +146,10 @@ fn status(of: &SecretsStatus, output: Output) -> Result<(), Exit> {
         };
         table.row([key.to_string(), position.to_owned(), rows.to_string(), backups.to_string()]);
     }
-    print(&table.text("no keys"))?;
+    print(&table.text(texts::NO_KEYS))?;
     if !status.gone.is_empty() {
         let gone = count(status.gone.len(), "backup");
-        let line = format!("{gone} missing from where they were written; name moved ones with --backup DIR");
-        Printer::new(output).advice(&line);
+        Printer::new(output).advice(&texts::missing_backups(&gone));
     }
     Ok(())
 }
@@ -203,5 +200,5 @@ fn drop(drop: &DropKey, output: Output) -> Result<(), Exit> {
     keys.remove(at);
     key_ring::write(&drop.file, &keys)?;
     let ids: Vec<RingKeyId> = keys.iter().map(RingKey::id).collect();
-    report(&drop.file, &ids, output, &format!("removed the key {id} from {}", drop.file.display()))
+    report(&drop.file, &ids, output, &texts::removed(&drop.file, &id))
 }

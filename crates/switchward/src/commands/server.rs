@@ -21,7 +21,7 @@ use crate::node::{CACHE_BYTES_DEFAULT, Mail, Node, Opening, hangups, shards_defa
 use crate::output::shell;
 use crate::ready::Ready;
 use crate::sign_in::OpenId;
-use crate::start_checks::or_at_next_start;
+use crate::start_checks::{CONFIGURED_TENANTS, or_at_next_start};
 use crate::tls::Certificates;
 use crate::{config, delivery_process, gateway, key_ring, private, runtime, telemetry, tls};
 
@@ -123,7 +123,7 @@ async fn serve(
     for (tenant, key) in &keys {
         let ensured = node.ensure(tenant, key, Role::Admin, "admin").await;
         let ensured = ensured.with_context(|| format!("tenants: {tenant}"));
-        or_at_next_start("that the configured tenants exist", ensured)?;
+        or_at_next_start(CONFIGURED_TENANTS, ensured)?;
     }
     if !node.has_tenants().await? {
         node.close().await?;
@@ -227,9 +227,9 @@ fn without_tenants(config: &Config) -> Exit {
     let keys = config.keys_file.as_deref().map(Path::to_string_lossy);
     let ring = keys.map(|file| format!("SWITCHWARD_KEYS_FILE={} ", shell(&file))).unwrap_or_default();
     let data = config.data_dir.to_string_lossy();
-    let make = format!("{ring}switchward tenant create NAME --data-dir {}", shell(&data));
+    let make = format!("switchward tenant create NAME --data-dir {}", shell(&data));
     Exit::usage("this server has no tenant, so no key can call it")
-        .next(format!("{make}    creates a tenant and shows its first key once"))
+        .next(format!("{ring}{make}    creates a tenant and shows its first key once"))
         .next("[[tenants]] in the configuration creates a tenant with a key from a file; see deploy/switchward.toml")
 }
 
@@ -240,8 +240,10 @@ pub(super) fn keys(config: &Config) -> anyhow::Result<Vec<(String, NewKey)>> {
         let text = fs::read_to_string(file)
             .with_context(|| format!("tenants: failed to read {}", file.display()))?;
         let key = NewKey::given(text.trim());
-        let shape = "is not a key; write swk_, 16 hex digits, _, 64 hex digits";
-        Ok((tenant.name.clone(), key.with_context(|| format!("tenants: {} {shape}", file.display()))?))
+        let key = key.with_context(|| {
+            format!("tenants: {} is not a key; write swk_, 16 hex digits, _, 64 hex digits", file.display())
+        })?;
+        Ok((tenant.name.clone(), key))
     };
     config.tenants.iter().map(key).collect()
 }

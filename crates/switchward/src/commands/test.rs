@@ -10,6 +10,7 @@ use switchward_formats::{
     Report as Findings,
     document::{Syntax, read},
 };
+use switchward_messages::cli::test as texts;
 use switchward_scenario::{Report, Unplayed, simulate};
 
 use super::check::walk;
@@ -192,10 +193,8 @@ fn case(played: &Played) -> TestCase {
     };
     let status = match &played.end {
         End::Held => TestCaseStatus::success(),
-        End::Missed(report) => {
-            failed(NonSuccessKind::Failure, "an expectation does not hold", &report.text())
-        }
-        End::Unreadable(why) => failed(NonSuccessKind::Error, "the file is not a scenario", why),
+        End::Missed(report) => failed(NonSuccessKind::Failure, texts::MISSED, &report.text()),
+        End::Unreadable(why) => failed(NonSuccessKind::Error, texts::NO_SCENARIO, why),
     };
     let name = Path::new(&played.name).file_name().map(|name| name.to_string_lossy().into_owned());
     let mut case = TestCase::new(name.unwrap_or_default(), status);

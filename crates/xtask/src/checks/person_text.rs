@@ -21,8 +21,7 @@ const WITHOUT_WORDS: &[&str] = &[
     "crates/outbound/src/render/mail",
     "crates/outbound/src/render/mail.rs",
     "crates/delivery/src/mail",
-    "crates/switchward/src/commands/client",
-    "crates/switchward/src/commands/client.rs",
+    "crates/switchward/src/commands",
 ];
 /// Errors, and functions that make one.
 const ERRORS: &[&str] = &[
@@ -39,8 +38,12 @@ const ERRORS: &[&str] = &[
     "Status",
     "invalid",
 ];
-/// What ends the process, formats an error, writes a log, proposes a command, or asks for a confirmation.
+/// What ends the process, makes or formats an error, writes a log, proposes a command, or asks for a confirmation. Errors of
+/// the command line are for operators, and are written where they arise.
 const FOR_DEVELOPERS: &[&str] = &[
+    "anyhow",
+    "bail",
+    "ensure",
     "expect",
     "unreachable",
     "debug_assert",
@@ -193,6 +196,7 @@ mod tests {
         let page = "fn a() -> Markup {\n    html! { p { \"This page does not know you yet.\" } }\n}\n";
         assert_eq!(lines("crates/gateway/src/decision.rs", page), [2]);
         assert_eq!(lines("crates/gateway/src/decision/page.rs", page), [2]);
+        assert_eq!(lines("crates/switchward/src/commands/doctor.rs", page), [2]);
     }
 
     #[test]
@@ -203,6 +207,7 @@ mod tests {
                     d.ok_or_else(|| ViewError(format!(\"the machine has no {e:?}\")))?;\n    \
                     Err(switchward_state::ViewError(\"the run stands nowhere\".into()))?;\n    \
                     f.expect(\"every node has one\");\n    tracing::warn!(\"a page could not be read\");\n    \
+                    anyhow::ensure!(b, \"the folder is in use\");\n    let e = anyhow!(\"the server has ended\");\n    \
                     g.with(\"two words\").with(\"a {b} c {d} e\")\n}\n\
                     reasons! {\n    /// The session is paused.\n    Paused = \"PAUSED\",\n}\n\
                     #[cfg(test)]\nmod tests {\n    const H: &str = \"what a test says\";\n}\n";

@@ -28,7 +28,7 @@ pub(super) async fn advance(talk: &Talk, advance: AdvanceClock) -> Result<(), Ex
     talk.printer
         .message("AdvanceClockResponse", &reply, || card(&[("time", show::time(reply.time.as_ref()))]))?;
     if let Some(server) = server_at(&talk.address) {
-        talk.printer.warn(&cli::one_clock_advanced(server));
+        talk.printer.warn(&cli::client::one_clock_advanced(server));
     }
     Ok(())
 }
@@ -70,14 +70,18 @@ pub(in crate::commands) fn created(reply: &v1::CreateApiKeyResponse) -> String {
 pub(super) fn with_secret(mut rows: Vec<(&'static str, String)>, secret: &str) -> String {
     rows.push((
         "secret",
-        if secret.is_empty() { format!("{CARE}{}{CARE:#}", cli::SECRET_SHOWN_BEFORE) } else { once(secret) },
+        if secret.is_empty() {
+            format!("{CARE}{}{CARE:#}", cli::client::SECRET_SHOWN_BEFORE)
+        } else {
+            once(secret)
+        },
     ));
     card(&rows)
 }
 
 /// A secret that is shown once.
 pub(super) fn once(secret: &str) -> String {
-    format!("{STRONG}{}{STRONG:#}\n{CARE}{}{CARE:#}", clean(secret), cli::SECRET_SHOWN_ONCE)
+    format!("{STRONG}{}{STRONG:#}\n{CARE}{}{CARE:#}", clean(secret), cli::client::SECRET_SHOWN_ONCE)
 }
 
 /// The time after this duration.

@@ -171,11 +171,11 @@ async fn wait(talk: &Talk, left: impl Fn(&v1::GetClusterResponse) -> Option<Stri
 /// What a server that is drained still leads; `None` if it leads nothing.
 fn drains(cluster: &v1::GetClusterResponse, server: u64) -> Option<String> {
     if let Some(group) = cluster.groups.iter().find(|group| group.leader.is_none()) {
-        return Some(cli::group_without_leader(group.number));
+        return Some(cli::client::group_without_leader(group.number));
     }
     let leads = cluster.groups.iter().filter(|group| group.leader == Some(server));
     let leads: Vec<String> = leads.map(|group| group.number.to_string()).collect();
-    (!leads.is_empty()).then(|| cli::server_leads(server, &leads))
+    (!leads.is_empty()).then(|| cli::client::server_leads(server, &leads))
 }
 
 /// In which groups a server that is replaced still votes; `None` if it is removed.
@@ -189,7 +189,7 @@ fn leaves(cluster: &v1::GetClusterResponse, server: u64) -> Option<String> {
     };
     let votes: Vec<String> =
         cluster.groups.iter().filter(votes).map(|group| group.number.to_string()).collect();
-    Some(cli::server_votes(server, &votes))
+    Some(cli::client::server_votes(server, &votes))
 }
 
 fn changed(change: Option<&v1::ClusterServerChange>) -> String {

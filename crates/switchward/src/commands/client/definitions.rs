@@ -80,10 +80,10 @@ fn deployed(reply: &v1::DeployDefinitionResponse, version: &v1::Version) -> Stri
     }
     let known = if reply.created { "new" } else { "unchanged" };
     let active = match (version.active, version.retire_time.is_some()) {
-        (true, _) if version.format() == v1::Format::Policy => cli::POLICY_ACTIVE,
-        (true, _) => cli::VERSION_ACTIVE,
-        (false, true) => cli::VERSION_RETIRED,
-        (false, false) => cli::VERSION_INACTIVE,
+        (true, _) if version.format() == v1::Format::Policy => cli::client::POLICY_ACTIVE,
+        (true, _) => cli::client::VERSION_ACTIVE,
+        (false, true) => cli::client::VERSION_RETIRED,
+        (false, false) => cli::client::VERSION_INACTIVE,
     };
     text.push_str(&card(&[
         ("definition", show::definition_of(&version.name).to_owned()),

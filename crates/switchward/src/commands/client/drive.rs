@@ -141,7 +141,7 @@ pub(super) async fn authorize(talk: &Talk, authorize: Authorize) -> Result<(), E
         .call(request, |mut it, request| async move { it.policy.authorize_tool_call(request).await });
     let reply = reply.await?;
     talk.printer.message("AuthorizeToolCallResponse", &reply, || authorized(&call.capability, &reply))?;
-    decided(talk, &reply, cli::REPEAT_CALL).await
+    decided(talk, &reply, cli::client::REPEAT_CALL).await
 }
 
 /// Sends a mail in a session's name.
@@ -164,7 +164,7 @@ pub(super) async fn send(talk: &Talk, mail: SendMail) -> Result<(), Exit> {
     let reply = reply.await?;
     let call = reply.call.clone().unwrap_or_default();
     talk.printer.message("SendEmailResponse", &reply, || authorized("a mail", &call))?;
-    decided(talk, &call, cli::REPEAT_MAIL).await
+    decided(talk, &call, cli::client::REPEAT_MAIL).await
 }
 
 async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str) -> Result<(), Exit> {

@@ -54,7 +54,7 @@ async fn retry(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
     let reply = reply.await?;
     let text = || match &reply.effect {
         Some(effect) => shown(effect),
-        None => card(&[("effect", clean(&of.name)), ("status", cli::NOTHING_TO_SEND.to_owned())]),
+        None => card(&[("effect", clean(&of.name)), ("status", cli::client::NOTHING_TO_SEND.to_owned())]),
     };
     talk.printer.message("RetryEffectResponse", &reply, text)?;
     if reply.effect.as_ref().is_some_and(|effect| effect.kind == NOTICE) {

@@ -166,7 +166,7 @@ async fn recover(talk: &Talk, recover: RecoverEndpoint) -> Result<(), Exit> {
         for session in &reply.sessions {
             table.row([show::id(&session.session).to_owned(), session.messages.to_string()]);
         }
-        table.text(cli::NO_MISSED_MESSAGES)
+        table.text(cli::client::NO_MISSED_MESSAGES)
     };
     talk.printer.list("RecoverWebhookEndpointResponse", &reply, "RecoveredSession", &reply.sessions, text)?;
     let messages = reply.sessions.iter().map(|one| usize::try_from(one.messages).unwrap_or(0)).sum();

@@ -25,7 +25,7 @@ pub(super) async fn run(talk: &Talk, explain: Explain) -> Result<(), Exit> {
 
 fn text(capability: &str, reply: &v1::ExplainDecisionResponse) -> String {
     let would = call_outcome(CallOutcome::Would(show::effect(reply.decision())));
-    let grant = if reply.grant_available { cli::UNUSED_APPROVAL } else { "" };
+    let grant = if reply.grant_available { cli::client::UNUSED_APPROVAL } else { "" };
     let mut text = card(&[
         ("capability", clean(capability)),
         ("decision", format!("{STRONG}{would}{STRONG:#}")),

@@ -179,7 +179,7 @@ async fn gates(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
                 show::id(&gate.session).to_owned(),
             ]);
         }
-        table.text(cli::NO_OPEN_GATES)
+        table.text(cli::client::NO_OPEN_GATES)
     };
     talk.printer.list("ListGatesResponse", &reply, "Gate", &reply.gates, text)?;
     // A hint about the first gate that the caller can decide, else about the first gate.
@@ -234,7 +234,7 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
                 show::id(&effect.session).to_owned(),
             ]);
         }
-        table.text(cli::NO_UNDELIVERED_EFFECTS)
+        table.text(cli::client::NO_UNDELIVERED_EFFECTS)
     };
     talk.printer.list("ListEffectsResponse", &reply, "Effect", &reply.effects, text)?;
     if let Some(dead) = reply.effects.iter().find(|one| one.status() == v1::EffectStatus::Dead) {

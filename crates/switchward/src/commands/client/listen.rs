@@ -22,7 +22,10 @@ pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
     let secret = register(&talk, &name, &listen, &receiver.url).await?;
     receiver.knows(&secret);
     if !talk.printer.is_json() {
-        print(&format!("{STRONG}{name}{STRONG:#} {}\n", cli::receives_events(&clean(&receiver.url))))?;
+        print(&format!(
+            "{STRONG}{name}{STRONG:#} {}\n",
+            cli::client::receives_events(&clean(&receiver.url))
+        ))?;
         print(&format!("signing secret  {}\n", clean(&secret)))?;
     }
     let outcome = tokio::select! {

@@ -49,7 +49,7 @@ async fn detach(talk: &Talk, detach: DetachPolicy) -> Result<(), Exit> {
             .client
             .call(request, |mut it, request| async move { it.policy.remove_tenant_policy(request).await });
         let reply = reply.await?;
-        let text = || format!("{}\n", cli::DETACHED);
+        let text = || format!("{}\n", cli::client::DETACHED);
         return talk.printer.message("RemoveTenantPolicyResponse", &reply, text);
     };
     let request = v1::DetachPolicyRequest {

@@ -41,7 +41,7 @@ async fn list(talk: &Talk, page: Page) -> Result<(), Exit> {
                 show::time(mail.create_time.as_ref()),
             ]);
         }
-        table.text(cli::NO_QUARANTINED_MAIL)
+        table.text(cli::client::NO_QUARANTINED_MAIL)
     };
     talk.printer.list("ListQuarantinedMailResponse", &reply, "QuarantinedMail", &reply.mails, text)?;
     if let Some(first) = reply.mails.first() {
@@ -72,7 +72,7 @@ fn shown(mail: &v1::QuarantinedMail) -> String {
         bytes => bytes.to_string(),
     };
     let sender = mail.sender.as_ref();
-    let unmatched = if mail.unmatched { cli::MAIL_WITHOUT_TENANT } else { "" };
+    let unmatched = if mail.unmatched { cli::client::MAIL_WITHOUT_TENANT } else { "" };
     let head = card(&[
         ("mail", clean(show::id(&mail.name))),
         ("outcome", format!("{CARE}{}: {}{CARE:#}", clean(&mail.outcome), clean(&mail.reason))),

@@ -138,5 +138,5 @@ fn shown(retention: &v1::Retention) -> String {
         let (decisions, quarantine) = (time(rule.decisions.as_ref()), time(rule.quarantine.as_ref()));
         table.row([definition, sessions, history, decisions, quarantine]);
     }
-    table.text(cli::NO_RETENTION_RULES)
+    table.text(cli::client::NO_RETENTION_RULES)
 }

@@ -56,13 +56,13 @@ pub(super) fn length(length: prost_types::Duration) -> Duration {
 /// A rule with its layer: `allow bash (policy)`.
 pub(super) fn rule(rule: &v1::MatchedRule) -> String {
     let list = word(rule.list().as_str_name(), "RULE_LIST_");
-    let capability = if rule.capability.is_empty() { cli::NO_RULE } else { &rule.capability };
+    let capability = if rule.capability.is_empty() { cli::client::NO_RULE } else { &rule.capability };
     let set_in = match rule.default_set_in() {
         v1::DefaultSetIn::Unspecified => return clean(&format!("{list}: {capability} ({})", rule.layer)),
-        v1::DefaultSetIn::Source => cli::SET_BY_FORMAT,
-        v1::DefaultSetIn::Configuration => cli::SET_IN_CONFIGURATION,
-        v1::DefaultSetIn::Tenant => cli::SET_IN_TENANT,
-        v1::DefaultSetIn::Policy => cli::SET_IN_POLICY,
+        v1::DefaultSetIn::Source => cli::client::SET_BY_FORMAT,
+        v1::DefaultSetIn::Configuration => cli::client::SET_IN_CONFIGURATION,
+        v1::DefaultSetIn::Tenant => cli::client::SET_IN_TENANT,
+        v1::DefaultSetIn::Policy => cli::client::SET_IN_POLICY,
     };
     clean(&format!("{list}: {capability} ({}, {set_in})", rule.layer))
 }
@@ -138,7 +138,7 @@ pub(super) fn status(session: &v1::Session) -> String {
         text.push_str(&format!(": {}", clean(&session.reason)));
     }
     if session.without_policy {
-        text.push_str(&format!(" {CARE}({}){CARE:#}", cli::WITHOUT_POLICY));
+        text.push_str(&format!(" {CARE}({}){CARE:#}", cli::client::WITHOUT_POLICY));
     }
     text
 }
@@ -203,7 +203,7 @@ fn conversation(said: &[ConversationMessage]) -> String {
 pub(super) fn process_of(session: &v1::Session) -> String {
     match session.definition.as_str() {
         "" if session.assistant.is_empty() => String::new(),
-        "" => cli::NO_DEFINITION_YET.to_owned(),
+        "" => cli::client::NO_DEFINITION_YET.to_owned(),
         name => format!("{}, version {}", clean(definition_of(name)), session.version),
     }
 }
@@ -266,10 +266,10 @@ fn runs(session: &v1::Session) -> String {
 fn option(answer: &v1::AnswerOption) -> String {
     let effect = match answer.effect() {
         v1::AnswerEffect::Unspecified | v1::AnswerEffect::Continue => "",
-        v1::AnswerEffect::Complete => cli::COMPLETES_SESSION,
-        v1::AnswerEffect::Block => cli::BLOCKS_SESSION,
-        v1::AnswerEffect::Warn => cli::CONTINUES_WITH_WARNING,
-        v1::AnswerEffect::NotifyHuman => cli::WAITS_FOR_PERSON,
+        v1::AnswerEffect::Complete => cli::client::COMPLETES_SESSION,
+        v1::AnswerEffect::Block => cli::client::BLOCKS_SESSION,
+        v1::AnswerEffect::Warn => cli::client::CONTINUES_WITH_WARNING,
+        v1::AnswerEffect::NotifyHuman => cli::client::WAITS_FOR_PERSON,
     };
     let key = clean(&answer.key);
     if effect.is_empty() { key } else { format!("{key}  {FAINT}{effect}{FAINT:#}") }

@@ -182,7 +182,7 @@ fn table(tenants: &[v1::Tenant]) -> String {
 fn default_of(tenant: &v1::Tenant) -> String {
     let effect = tenant.default_effect();
     if effect == v1::DefaultEffect::Unspecified {
-        return cli::NO_DEFAULT_EFFECT.into();
+        return cli::client::NO_DEFAULT_EFFECT.into();
     }
     show::word(effect.as_str_name(), "DEFAULT_EFFECT_")
 }

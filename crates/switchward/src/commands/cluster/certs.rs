@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+use switchward_messages::cli::cluster as texts;
 use switchward_peer::certs::{Authority, CertificateError, Validity};
 use switchward_peer::{PeerName, cluster_id, cluster_text, is_reserved_host};
 
@@ -186,16 +187,14 @@ fn report(cluster: &[u8; 16], files: &[NewFile], output: Output) -> Result<(), E
         let files: Vec<_> = files.iter().map(|file| &file.path).collect();
         return print(&format!("{}\n", json!({ "cluster": cluster, "files": files })));
     }
-    let mut text = format!("cluster {cluster}: wrote {}\n", count(files.len(), "file"));
+    let mut text = format!("{}\n", texts::certificates_written(&cluster, &count(files.len(), "file")));
     for file in files {
-        let kind = if file.mode == PRIVATE { "private key" } else { "" };
+        let kind = if file.mode == PRIVATE { texts::PRIVATE_KEY } else { "" };
         text.push_str(format!("  {}  {kind}", file.path.display()).trim_end());
         text.push('\n');
     }
     print(&text)?;
-    Printer::new(output).advice(&format!(
-        "copy {AUTHORITY} and its own two files to each server, and keep {AUTHORITY_KEY} away from them"
-    ));
+    Printer::new(output).advice(&texts::copy_certificates(AUTHORITY, AUTHORITY_KEY));
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use serde_json::json;
 use std::path::Path;
+use switchward_messages::cli::cluster as texts;
 use switchward_store::{ClusterIdentity, DataDir};
 
 use super::super::offline;
@@ -100,5 +101,5 @@ fn claim(config: &Config, identity: ClusterIdentity, output: Output) -> Result<(
     if output.json() {
         return print(&format!("{}\n", json!({ "server": server, "cluster": cluster, "data_dir": folder })));
     }
-    print(&format!("{} is the folder of server {server} of cluster {cluster}\n", folder.display()))
+    print(&format!("{}\n", texts::folder_claimed(folder, server, &cluster)))
 }

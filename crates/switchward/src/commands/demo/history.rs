@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use prost_types::value::Kind;
 use switchward_api::v1;
+use switchward_messages::cli::demo as texts;
 
 use crate::output::{clean, put};
 
@@ -49,7 +50,7 @@ pub(super) fn lines(events: &[v1::SessionEvent]) -> Vec<String> {
 fn shown(line: Line) -> String {
     let Line { first, last, count, time, what } = line;
     let range = if count == 1 { first.to_string() } else { format!("{first}-{last}") };
-    let times = if count == 1 { String::new() } else { format!("  ({count} times)") };
+    let times = if count == 1 { String::new() } else { format!("  {}", texts::times(count)) };
     format!("{range:>7}  {time}  {what}{times}")
 }
 

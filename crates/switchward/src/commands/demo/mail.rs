@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_api::v1;
 use switchward_delivery::http::{Client, Config, Request};
+use switchward_messages::cli::demo as texts;
 
 use super::story::{AGENT, PERSON, Story, ensure};
 use crate::exit::Exit;
@@ -109,46 +110,41 @@ impl Pages {
 impl Story {
     /// A mail asks, and the reply to it decides; automatic replies and comments do not.
     pub(super) async fn mail(&mut self) -> Result<(), Exit> {
-        self.narrator.act("The person can also reply to a mail")?;
+        self.narrator.act(texts::ACT_MAIL)?;
         let before = std::mem::take(&mut self.gate);
-        self.gate = self.asked_for(WRITE_FILE, WRITE_ARGS, "asks to write a file").await?;
+        self.gate = self.asked_for(WRITE_FILE, WRITE_ARGS, texts::ASKS_TO_WRITE).await?;
         let pages = Pages::of(self.server.address())?;
         let mail = pages.mail(WRITE_FILE).await?;
-        self.narrator.line(PERSON, "gets a mail", CARE, &mail.subject)?;
+        self.narrator.line(PERSON, texts::GETS_MAIL, CARE, &mail.subject)?;
         let link = mail.text.split("Decision page: ").nth(1).and_then(|rest| rest.lines().next());
         let link =
             link.and_then(|link| link.strip_prefix(self.server.address())).context("the mail has no link")?;
         for method in ["GET", "HEAD"] {
             pages.ask(method, link, None).await?;
         }
-        self.still_open("scanner", "opens the link in it", "nothing changes").await?;
-        pages
-            .reply(&mail, "I am out of office until Monday. Approved requests wait.", Writer::Program)
-            .await?;
-        self.still_open(PERSON, "has an out-of-office reply", "ignored: it is automatic").await?;
-        pages.reply(&mail, "looks risky?", Writer::Person).await?;
+        self.still_open("scanner", texts::OPENS_LINK, texts::NO_CHANGE).await?;
+        pages.reply(&mail, texts::AUTOMATIC_REPLY, Writer::Program).await?;
+        self.still_open(PERSON, texts::REPLIES_AUTOMATICALLY, texts::AUTOMATIC_IGNORED).await?;
+        pages.reply(&mail, texts::DOUBT, Writer::Person).await?;
         self.steps.recorded("approval.discussed", MAIL, &[("by", WHO)]);
-        self.still_open(PERSON, "replies \"looks risky?\"", "recorded as a comment; still open").await?;
-        pages.reply(&mail, "Approved, thanks!", Writer::Person).await?;
+        self.still_open(PERSON, &texts::replies(texts::DOUBT), texts::COMMENT_RECORDED).await?;
+        pages.reply(&mail, texts::APPROVAL, Writer::Person).await?;
         let gate = self.look().await?;
         let made = gate.resolution.context("the reply did not decide the gate")?;
         ensure!(made.via == "email" && made.by == WHO, "another caller decided the gate");
         self.steps.recorded("approval.decided", MAIL, &[("decision", "approve"), ("by", WHO)]);
-        self.narrator.line(PERSON, "replies \"Approved, thanks!\"", GOOD, "the gate is decided: approved")?;
-        pages.mail("Your decision is recorded: approve.").await?;
-        self.narrator.line(PERSON, "gets an acknowledgement", GOOD, "a confirmation in the same thread")?;
+        self.narrator.line(PERSON, &texts::replies(texts::APPROVAL), GOOD, texts::APPROVED)?;
+        pages.mail(texts::DECISION_RECORDED).await?;
+        self.narrator.line(PERSON, texts::GETS_ACKNOWLEDGEMENT, GOOD, texts::CONFIRMATION)?;
         let granted = self.authorized(WRITE_FILE, WRITE_ARGS).await?;
         ensure!(
             granted.decision() == v1::ToolDecision::Allow && granted.grant_used,
             "the approval was not used"
         );
         self.steps.recorded("policy.allowed", AGENT, &[("capability", WRITE_FILE)]);
-        self.narrator.line(AGENT, "makes the call", GOOD, "allowed; the approval is used")?;
+        self.narrator.line(AGENT, texts::MAKES_CALL, GOOD, texts::APPROVAL_USED)?;
         self.gate = before;
-        self.narrator.why(&[
-            "The reply address is valid only for this gate, this round and this person, and the sender must be",
-            "verified. Links only open a page, and automatic mail is recognised and ignored.",
-        ])
+        self.narrator.why(&texts::WHY_SAFE)
     }
 
     async fn still_open(&self, who: &str, did: &str, outcome: &str) -> Result<(), Exit> {

@@ -1,10 +1,11 @@
 //! The output of the demo in three columns: the actor, the action and the outcome.
 
 use anstyle::Style;
+use switchward_messages::cli::demo as texts;
 
 use crate::args::Output;
 use crate::exit::Exit;
-use crate::output::{FAINT, HELP, STRONG, print};
+use crate::output::{FAINT, GOOD, HELP, STRONG, print};
 
 /// The columns of a line: the indent, the actor and the action.
 const INDENT: &str = "   ";
@@ -52,6 +53,12 @@ impl Narrator {
         let lines: Vec<String> =
             lines.iter().map(|line| format!("{INDENT}{FAINT}{line}{FAINT:#}\n")).collect();
         self.say(&format!("\n{}", lines.concat()))
+    }
+
+    /// The last line, with the command that a person may run next.
+    pub(super) fn end(&self, next: &str) -> Result<(), Exit> {
+        let (done, again) = (texts::DONE, texts::TRY);
+        self.say(&format!("{GOOD}{done}{GOOD:#} {again} {STRONG}{next}{STRONG:#}\n"))
     }
 
     /// A separate line.

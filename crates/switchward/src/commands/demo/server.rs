@@ -103,8 +103,8 @@ impl Server {
 
 impl Files {
     /// What a server wrote that ended before it was ready.
-    fn why_not(&self) -> String {
+    fn why_not(&self) -> anyhow::Error {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
-        format!("the server did not start: {}", log.trim())
+        anyhow::anyhow!("the server did not start: {}", log.trim())
     }
 }

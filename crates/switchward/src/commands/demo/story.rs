@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 use switchward_api::v1;
 use switchward_gateway::Reason;
+use switchward_messages::cli::demo as texts;
 use tonic::Status;
 
 use super::narrator::Narrator;
@@ -58,13 +59,7 @@ impl Story {
     /// Starts the server.
     pub(super) async fn open(scratch: &Path, data: &Path, output: Output) -> Result<Self, Exit> {
         let narrator = Narrator::new(output);
-        narrator.title(
-            "Switchward demo: an agent at a deploy gate",
-            &[
-                "The server is this program, started as a separate process on an empty folder, with a manual clock.",
-                "An agent and a person call its public API, each with their own key.",
-            ],
-        )?;
+        narrator.title(texts::TITLE, &texts::INTRODUCTION)?;
         let files = Files::of(scratch, data);
         let server = Server::start(&files).await?;
         let (agent, person) = (server.agent().await?, server.person().await?);
@@ -75,7 +70,7 @@ impl Story {
 
     /// Deploys a definition and checks that its bytes are unchanged.
     pub(super) async fn deploy(&mut self) -> Result<(), Exit> {
-        self.narrator.act("A person deploys the process")?;
+        self.narrator.act(texts::ACT_DEPLOY)?;
         let file = v1::DefinitionFile { path: "deploy-gate.json".into(), content: DEPLOY_GATE.into() };
         let request = v1::DeployDefinitionRequest {
             files: vec![file],
@@ -97,14 +92,14 @@ impl Story {
         let kept = reply.await?.version.unwrap_or_default().files;
         ensure!(kept.len() == 1 && kept[0].content == DEPLOY_GATE, "the server returned different bytes");
         let bytes = count(DEPLOY_GATE.len(), "byte");
-        let outcome = format!("version {} is active; {bytes}, stored unchanged", version.number);
-        self.narrator.line(PERSON, "deploys deploy-gate.json", GOOD, &outcome)?;
-        self.narrator.why(&["A process is one short file. A session keeps the version that it started with."])
+        let outcome = texts::version_stored(version.number, &bytes);
+        self.narrator.line(PERSON, texts::DEPLOYS, GOOD, &outcome)?;
+        self.narrator.why(&texts::WHY_VERSIONS)
     }
 
     /// Starts a session, which asks its first question.
     pub(super) async fn start(&mut self) -> Result<(), Exit> {
-        self.narrator.act("The agent starts a session and gets the first question")?;
+        self.narrator.act(texts::ACT_START)?;
         let request = v1::StartSessionRequest {
             definition: "deploy-gate".into(),
             session_id: "release-42".into(),
@@ -119,36 +114,34 @@ impl Story {
         self.steps.of(&id);
         self.steps.recorded("session.started", AGENT, &[("definition", "deploy-gate")]);
         self.session = id;
-        self.narrator.line(AGENT, "starts deploy-gate as release-42", STRONG, &position(&session))?;
+        self.narrator.line(AGENT, texts::STARTS_SESSION, STRONG, &position(&session))?;
         self.question(&session)
     }
 
     /// Makes tool calls up to the limit and beyond.
     pub(super) async fn limit(&mut self) -> Result<(), Exit> {
-        self.narrator.act("Each tool call is decided before it is made: bash, 50 times an hour")?;
-        self.bash_allowed("calls bash", CALLS_MAX - 1).await?;
+        self.narrator.act(texts::ACT_LIMIT)?;
+        self.bash_allowed(texts::CALLS_BASH, CALLS_MAX - 1).await?;
         for left in (1..CALLS_MAX - 1).rev() {
             self.bash(left).await?;
         }
-        self.bash_allowed("calls bash 49 more times", 0).await?;
+        self.bash_allowed(texts::CALLS_BASH_MORE, 0).await?;
         let denied = self.authorize(BASH, "", &drawn_request_id()).await?;
         ensure!(denied.decision() == v1::ToolDecision::Deny, "the 51st call was not denied");
         ensure!(denied.reason == Reason::RateLimited.word(), "the 51st call was denied for another reason");
         self.steps.recorded("policy.denied", AGENT, &[("capability", BASH), ("reason", &denied.reason)]);
         let wait = denied.retry_after.and_then(|after| after.try_into().ok()).map(period).unwrap_or_default();
-        let outcome = format!("denied: {}, retry in {wait}", denied.reason);
-        self.narrator.line(AGENT, "calls bash for the 51st time", PROBLEM, &outcome)?;
+        let outcome = texts::denied(&denied.reason, &wait);
+        self.narrator.line(AGENT, texts::CALLS_BASH_TOO_OFTEN, PROBLEM, &outcome)?;
         self.advance_an_hour().await?;
-        self.bash_allowed("calls bash", CALLS_MAX - 1).await?;
-        self.narrator.why(&[
-            "A denial is an answer, not an error: the agent gets the reason, and the history records it.",
-        ])
+        self.bash_allowed(texts::CALLS_BASH, CALLS_MAX - 1).await?;
+        self.narrator.why(&texts::WHY_DENIED)
     }
 
     /// Makes a call that opens a gate.
     pub(super) async fn ask(&mut self) -> Result<(), Exit> {
-        self.narrator.act("A call that needs approval waits for a person")?;
-        self.gate = self.asked("asks to delete a file").await?;
+        self.narrator.act(texts::ACT_ASK)?;
+        self.gate = self.asked(texts::ASKS_TO_DELETE).await?;
         self.narrator.detail(&format!("{DELETE_FILE} {DELETE_ARGS}"))?;
         let mine = self.decide(&self.agent, None).await;
         let Err(refused) = mine else {
@@ -160,34 +153,30 @@ impl Story {
             "the agent was refused for another reason"
         );
         self.steps.refused(AGENT, &[("reason", Reason::RoleNotAllowed.word())]);
-        let outcome = format!("refused: {}", Reason::RoleNotAllowed.word());
-        self.narrator.line(AGENT, "tries to approve its own call", PROBLEM, &outcome)?;
-        self.narrator
-            .why(&["An agent's key can ask but never approve, whatever the agent's instructions are."])
+        let outcome = texts::refused(Reason::RoleNotAllowed.word());
+        self.narrator.line(AGENT, texts::APPROVES_OWN_CALL, PROBLEM, &outcome)?;
+        self.narrator.why(&texts::WHY_REFUSED)
     }
 
     /// Kills the server during a call and starts it again; nothing that was acknowledged is lost.
     pub(super) async fn kill(&mut self) -> Result<(), Exit> {
-        self.narrator.act("The server is killed during a call")?;
+        self.narrator.act(texts::ACT_KILL)?;
         let request_id = drawn_request_id();
         let answered = self.call_while_killed(&request_id).await?;
-        let outcome = if answered { "killed right after its response" } else { "killed before its response" };
-        self.narrator.line(SERVER, "gets SIGKILL during a bash call", PROBLEM, outcome)?;
+        let outcome = if answered { texts::KILLED_AFTER_RESPONSE } else { texts::KILLED_BEFORE_RESPONSE };
+        self.narrator.line(SERVER, texts::GETS_KILLED, PROBLEM, outcome)?;
         let begun = Instant::now();
         self.server = Server::start(&self.files).await?;
         (self.agent, self.person) = (self.server.agent().await?, self.server.person().await?);
-        let took = format!("ready after {:.1} s", begun.elapsed().as_secs_f64());
-        self.narrator.line(SERVER, "restarts on the same folder", GOOD, &took)?;
+        let took = texts::ready_after(begun.elapsed().as_secs_f64());
+        self.narrator.line(SERVER, texts::RESTARTS, GOOD, &took)?;
         self.bash_as(&request_id).await?;
-        self.narrator.line(AGENT, "repeats that call", GOOD, "allowed")?;
-        self.bash_allowed("calls bash", CALLS_MAX - 3).await?;
+        self.narrator.line(AGENT, texts::REPEATS_CALL, GOOD, texts::ALLOWED)?;
+        self.bash_allowed(texts::CALLS_BASH, CALLS_MAX - 3).await?;
         let gate = self.look().await?;
         ensure!(gate.status() == v1::GateStatus::Open, "the gate is no longer open");
-        self.narrator.line(PERSON, "checks the gate", CARE, "still open")?;
-        self.narrator.why(&[
-            "The server writes to disk before it responds. The repeated call has the request id of the first",
-            "one, so that both count once, whether or not the first one was recorded.",
-        ])
+        self.narrator.line(PERSON, texts::CHECKS_GATE, CARE, texts::STILL_OPEN)?;
+        self.narrator.why(&texts::WHY_DURABLE)
     }
 
     /// Kills the server during a call. Returns true if the call got a response nevertheless.
@@ -208,35 +197,28 @@ impl Story {
 
     /// A person approves one call with these arguments.
     pub(super) async fn approve(&mut self) -> Result<(), Exit> {
-        self.narrator.act("A person approves exactly this call, once")?;
+        self.narrator.act(texts::ACT_APPROVE)?;
         let gate = self.look().await?;
         ensure!(gate.args == DELETE_ARGS.as_bytes(), "the gate shows other arguments");
         self.decide(&self.person, Some(gate.args_digest)).await?;
         self.steps.recorded("approval.decided", PERSON, &[("decision", "approve"), ("by", PERSON)]);
-        self.narrator.line(
-            PERSON,
-            "reads the arguments and approves",
-            GOOD,
-            "the gate is decided: approved",
-        )?;
+        self.narrator.line(PERSON, texts::APPROVES, GOOD, texts::APPROVED)?;
         let granted = self.authorize(DELETE_FILE, DELETE_ARGS, &drawn_request_id()).await?;
         ensure!(
             granted.decision() == v1::ToolDecision::Allow && granted.grant_used,
             "the approval was not used"
         );
         self.steps.recorded("policy.allowed", AGENT, &[("capability", DELETE_FILE)]);
-        self.narrator.line(AGENT, "makes the same call", GOOD, "allowed; the approval is used")?;
+        self.narrator.line(AGENT, texts::MAKES_SAME_CALL, GOOD, texts::APPROVAL_USED)?;
         let first = self.gate.clone();
-        self.gate = self.asked("makes it again").await?;
+        self.gate = self.asked(texts::MAKES_CALL_AGAIN).await?;
         ensure!(self.gate != first, "an approval allowed two calls");
-        self.narrator.why(&[
-            "The approval is bound to the arguments: a call with one changed byte would need another approval.",
-        ])
+        self.narrator.why(&texts::WHY_EXACT)
     }
 
     /// A question accepts only its answers.
     pub(super) async fn answer(&mut self) -> Result<(), Exit> {
-        self.narrator.act("A question accepts only its answers")?;
+        self.narrator.act(texts::ACT_ANSWER)?;
         let Err(refused) = self.say("maybe").await else {
             return Err(anyhow::anyhow!("a wrong answer was accepted").into());
         };
@@ -248,15 +230,14 @@ impl Story {
         let allowed = exit.allowed();
         ensure!(allowed == ["yes", "no"], "the refusal lists other allowed answers");
         self.steps.refused(AGENT, &[("answer", "maybe"), ("reason", Reason::AnswerNotAllowed.word())]);
-        let outcome =
-            format!("refused: {}; allowed: {}", Reason::AnswerNotAllowed.word(), allowed.join(", "));
-        self.narrator.line(AGENT, "answers \"maybe\"", PROBLEM, &outcome)?;
+        let outcome = texts::answer_refused(Reason::AnswerNotAllowed.word(), &allowed);
+        self.narrator.line(AGENT, &texts::answers("maybe"), PROBLEM, &outcome)?;
         for (state, answer) in [("env-check", "yes"), ("migration-check", "n/a"), ("traffic-check", "yes")] {
             let session = self.say(answer).await?;
             self.steps.recorded("session.answered", AGENT, &[("state", state), ("answer", answer)]);
             let ended = session.end_time.is_some();
             let style = if ended { GOOD } else { STRONG };
-            self.narrator.line(AGENT, &format!("answers \"{answer}\""), style, &position(&session))?;
+            self.narrator.line(AGENT, &texts::answers(answer), style, &position(&session))?;
             if ended {
                 ensure!(session.status() == v1::SessionStatus::Completed, "the session did not complete");
                 self.steps.recorded("session.completed", AGENT, &[]);
@@ -269,7 +250,7 @@ impl Story {
 
     /// Prints the recorded history.
     pub(super) async fn history(&mut self) -> Result<(), Exit> {
-        self.narrator.act("The history that the server recorded")?;
+        self.narrator.act(texts::ACT_HISTORY)?;
         let (mut events, mut page_token) = (Vec::new(), String::new());
         loop {
             let (name, token) = (self.session.clone(), std::mem::take(&mut page_token));
@@ -290,8 +271,8 @@ impl Story {
     /// Stops the server.
     pub(super) async fn end(mut self) -> Result<Steps, Exit> {
         self.server.kill().await?;
-        self.narrator
-            .plain(&format!("\n{GOOD}Done.{GOOD:#} Try it yourself with {STRONG}switchward dev{STRONG:#}"))?;
+        self.narrator.plain("")?;
+        self.narrator.end("switchward dev")?;
         Ok(self.steps)
     }
 }
@@ -337,7 +318,7 @@ impl Story {
 
     async fn bash_allowed(&mut self, did: &str, left: u64) -> Result<(), Exit> {
         self.bash(left).await?;
-        self.narrator.line(AGENT, did, GOOD, &allowed(left))
+        self.narrator.line(AGENT, did, GOOD, &texts::calls_left(left))
     }
 
     /// Makes a call that needs approval; returns its gate.
@@ -355,7 +336,7 @@ impl Story {
         let reply = self.authorized(capability, args).await?;
         ensure!(reply.decision() == v1::ToolDecision::Ask && !reply.gate.is_empty(), "no gate was opened");
         self.steps.recorded("policy.asked", AGENT, &[("capability", capability)]);
-        self.narrator.line(AGENT, did, CARE, "a person is asked; the agent waits")?;
+        self.narrator.line(AGENT, did, CARE, texts::PERSON_IS_ASKED)?;
         Ok(reply.gate)
     }
 
@@ -405,7 +386,7 @@ impl Story {
         self.person
             .call(request, |mut it, request| async move { it.clock.advance_clock(request).await })
             .await?;
-        self.narrator.line(PERSON, "advances the clock", STRONG, "by one hour")
+        self.narrator.line(PERSON, texts::ADVANCES_CLOCK, STRONG, texts::BY_ONE_HOUR)
     }
 
     fn question(&self, session: &v1::Session) -> Result<(), Exit> {
@@ -418,13 +399,5 @@ impl Story {
 
 /// The state of a session, in words.
 pub(super) fn position(session: &v1::Session) -> String {
-    if session.end_time.is_some() {
-        session.status_word.clone()
-    } else {
-        format!("at {}", session.at.join(", "))
-    }
-}
-
-fn allowed(left: u64) -> String {
-    format!("allowed, {left} left")
+    if session.end_time.is_some() { session.status_word.clone() } else { texts::at_states(&session.at) }
 }

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use std::time::Duration;
 use switchward_api::v1;
+use switchward_messages::cli::demo as texts;
 
 use super::story::{Story, ensure};
 use crate::exit::Exit;
@@ -17,7 +18,7 @@ const ARRIVAL_MAX: Duration = Duration::from_secs(30);
 impl Story {
     /// Creates an endpoint and pings it.
     pub(super) async fn integrator(&mut self) -> Result<(), Exit> {
-        self.narrator.act("A pipeline registers an endpoint for events")?;
+        self.narrator.act(texts::ACT_ENDPOINT)?;
         let receiver = Receiver::listen(0, None).await.map_err(Exit::failed)?;
         let endpoint = v1::WebhookEndpoint {
             name: NAME.into(),
@@ -31,7 +32,7 @@ impl Story {
             .call(request, |mut it, request| async move { it.endpoints.put_webhook_endpoint(request).await });
         let secret = put.await?.secret;
         receiver.knows(&secret);
-        self.narrator.line(INTEGRATOR, "subscribes to session.*", STRONG, "gets a secret, shown once")?;
+        self.narrator.line(INTEGRATOR, texts::SUBSCRIBES, STRONG, texts::GETS_SECRET)?;
         let receiver = self.receiver.insert(receiver);
         let request = v1::PingWebhookEndpointRequest { name: NAME.into(), ..Default::default() };
         let ping = self.person.call_once(request, |mut it, request| async move {
@@ -40,12 +41,12 @@ impl Story {
         ensure!(ping.await?.http_status == 204, "the endpoint did not accept a ping");
         let came = arrived(receiver).await?;
         ensure!(came.kind() == "ping", "another message than a ping arrived");
-        self.narrator.line(INTEGRATOR, "receives a ping", GOOD, "the signature is valid")
+        self.narrator.line(INTEGRATOR, texts::RECEIVES_PING, GOOD, texts::SIGNATURE_VALID)
     }
 
     /// Receives the events that happened meanwhile.
     pub(super) async fn notified_by_webhook(&mut self) -> Result<(), Exit> {
-        self.narrator.act("The pipeline receives the events as signed webhooks")?;
+        self.narrator.act(texts::ACT_WEBHOOKS)?;
         let session = self.session.clone();
         let receiver = self.receiver.as_mut().context("there is no receiver")?;
         let mut seen = std::collections::BTreeMap::new();
@@ -56,13 +57,10 @@ impl Story {
             *seen.entry(came.kind().to_owned()).or_insert(0) += 1;
         }
         for (kind, count) in &seen {
-            let did = if *count == 1 { kind.clone() } else { format!("{kind}, {count} times") };
-            self.narrator.line(INTEGRATOR, &did, GOOD, "the signature is valid")?;
+            let did = if *count == 1 { kind.clone() } else { texts::several_times(kind, *count) };
+            self.narrator.line(INTEGRATOR, &did, GOOD, texts::SIGNATURE_VALID)?;
         }
-        self.narrator.why(&[
-            "Each message is queued in the same log entry as its event, signed according to Standard Webhooks,",
-            "and sent until it is accepted, with one id for all attempts.",
-        ])
+        self.narrator.why(&texts::WHY_RELIABLE)
     }
 }
 

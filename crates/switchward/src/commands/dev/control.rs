@@ -149,7 +149,10 @@ async fn serve(mut stream: UnixStream, asked: &mpsc::Sender<PendingRequest>) -> 
     timeout(REQUEST_MAX, reader.read_line(&mut line)).await??;
     let answer = match serde_json::from_str(&line) {
         Ok(request) => put(request, asked).await,
-        Err(error) => Answer::Refused { message: format!("the request is malformed: {error}") },
+        Err(error) => {
+            let message = format!("the request is malformed: {error}");
+            Answer::Refused { message }
+        }
     };
     let mut bytes = serde_json::to_vec(&answer)?;
     bytes.push(b'\n');
@@ -160,7 +163,10 @@ async fn serve(mut stream: UnixStream, asked: &mpsc::Sender<PendingRequest>) -> 
 /// Waits for the answer of the cluster.
 async fn put(request: Request, asked: &mpsc::Sender<PendingRequest>) -> Answer {
     let (answer, answered) = oneshot::channel();
-    let stopping = || Answer::Refused { message: "the development cluster is stopping".to_owned() };
+    let stopping = || {
+        let message = "the development cluster is stopping".to_owned();
+        Answer::Refused { message }
+    };
     match asked.send(PendingRequest { request, answer }).await {
         Ok(()) => answered.await.unwrap_or_else(|_| stopping()),
         Err(_) => stopping(),

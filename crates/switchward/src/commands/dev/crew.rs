@@ -9,10 +9,11 @@ use anyhow::Context as _;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
+use switchward_messages::cli::dev as texts;
 
 use super::control::{Answer, Request};
 use super::links::Links;
-use super::logs::{Source, ready_words, say};
+use super::logs::{Source, say};
 use super::opening::is_used;
 use super::plan::{Plan, Slot};
 use super::process::{KeyCheck, Process, ended_in_words};
@@ -62,12 +63,12 @@ impl Crew {
         }
         for number in known {
             self.ready(number).await?;
-            say(Source::Dev, &ready_words(number));
+            say(Source::Dev, &texts::ready(number));
         }
         for number in new {
             self.begin(number, when_forming(number))?;
             self.ready(number).await?;
-            say(Source::Dev, &ready_words(number));
+            say(Source::Dev, &texts::ready(number));
         }
         self.align().await.iter().for_each(|missed| say(Source::Dev, missed));
         self.plan.set_formed()
@@ -119,7 +120,7 @@ impl Crew {
             if let State::Up(process) = state {
                 process.stop().await;
                 *state = State::Ended("stopped".to_owned());
-                say(Source::Dev, &format!("server {number} has stopped"));
+                say(Source::Dev, &texts::server_stopped(*number));
             }
         }
     }
@@ -149,13 +150,14 @@ impl Crew {
     /// The process of a server, or a message that it has none.
     fn process(&mut self, number: u64) -> Result<&mut Process, String> {
         self.plan.server(number)?;
-        match self.states.get_mut(&number) {
-            Some(State::Up(process)) => Ok(process),
-            Some(State::Ended(how)) => Err(format!(
-                "server {number} does not run ({how}); `switchward dev start {number}` starts it"
-            )),
-            Some(State::Planned) | None => Err(format!("server {number} has not been started yet")),
-        }
+        let message = match self.states.get_mut(&number) {
+            Some(State::Up(process)) => return Ok(process),
+            Some(State::Ended(how)) => {
+                format!("server {number} does not run ({how}); `switchward dev start {number}` starts it")
+            }
+            Some(State::Planned) | None => format!("server {number} has not been started yet"),
+        };
+        Err(message)
     }
 }
 

@@ -39,13 +39,13 @@ impl Keys {
     /// The file contains no keys, is open to others, or cannot be read or written.
     pub(super) fn of(folder: &Path) -> anyhow::Result<Self> {
         let file = folder.join(KEYS_FILE);
-        let no_keys = || {
+        let message = || {
             format!("{} contains no keys; if you delete it, the next start creates new keys", file.display())
         };
         let drawn = || NewKey::draw().secret;
         private::refuse_open_file(&file)?;
         let keys = match fs::read(&file) {
-            Ok(bytes) => match serde_json::from_slice(&bytes).with_context(no_keys)? {
+            Ok(bytes) => match serde_json::from_slice(&bytes).with_context(message)? {
                 StoredKeys { agent, person, worker: Some(worker) } => {
                     return Ok(Self { agent, person, worker });
                 }

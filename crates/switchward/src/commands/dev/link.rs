@@ -138,12 +138,13 @@ impl FromStr for Mode {
             ("slow", Some(rate)) => rate.parse().ok().filter(|rate| *rate > 0).map(Self::Slow),
             _ => None,
         };
-        mode.ok_or_else(|| {
+        let message = || {
             format!(
                 "write open, cut, cut-forth, cut-back, reset, delay:MS with at most {DELAY_MS_MAX} \
                  milliseconds, or slow:BYTES with bytes per second"
             )
-        })
+        };
+        mode.ok_or_else(message)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use std::io::Write as _;
+use switchward_messages::cli::dev::ready;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 
 use crate::output::{STRONG, clean};
@@ -42,16 +43,11 @@ impl Source {
     }
 }
 
-/// The words that say that a server is ready.
-pub(super) fn ready_words(server: u64) -> String {
-    format!("server {server} is ready")
-}
-
 /// Returns true if a line of the log, without colour, says that this server is ready.
 pub(super) fn says_ready(line: &str, server: u64) -> bool {
     let from_dev =
         line.strip_prefix(&Source::Dev.name()).and_then(|rest| rest.trim_start().strip_prefix("| "));
-    from_dev == Some(ready_words(server).as_str())
+    from_dev == Some(ready(server).as_str())
 }
 
 /// Prints a line, with colour if the standard error is a terminal.
@@ -112,9 +108,9 @@ mod tests {
         let plain = |source, line: &str| anstream::adapter::strip_str(&prefixed(source, line)).to_string();
         assert_eq!(plain(Source::Server(2), "ready"), "server 2 | ready");
         assert_eq!(plain(Source::Dev, "killed\u{1b}[2J"), "dev      | killed\u{fffd}[2J");
-        assert!(says_ready(&plain(Source::Dev, &ready_words(2)), 2));
-        assert!(!says_ready(&plain(Source::Dev, &ready_words(2)), 1));
-        assert!(!says_ready(&plain(Source::Server(2), &ready_words(2)), 2), "a server says it");
+        assert!(says_ready(&plain(Source::Dev, &ready(2)), 2));
+        assert!(!says_ready(&plain(Source::Dev, &ready(2)), 1));
+        assert!(!says_ready(&plain(Source::Server(2), &ready(2)), 2), "a server says it");
         assert_ne!(prefixed(Source::Server(1), ""), prefixed(Source::Server(2), "").replace('2', "1"));
     }
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::future::pending;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use switchward_messages::cli::dev as texts;
 use switchward_store::write_secret;
 use tokio::sync::mpsc;
 
@@ -78,7 +79,7 @@ async fn serve(args: DevArgs, plan: Plan, output: Output) -> anyhow::Result<()> 
     drop(requests);
     tokio::select! {
         () = cluster.crew.stop() => {}
-        () = stopped() => say(Source::Dev, "killed the servers that had not stopped"),
+        () = stopped() => say(Source::Dev, texts::KILLED_REMAINING),
     }
     formed.transpose()?;
     words::stopped(output);
@@ -136,11 +137,10 @@ async fn attend(
         tokio::select! {
             () = &mut stop => return,
             how = redis_ended(&mut cluster.bus) => {
-                let waits = "what the servers send waits until the cluster is started again";
-                say(Source::Dev, &format!("Redis has ended ({how}); {waits}"));
+                say(Source::Dev, &texts::redis_ended(&how));
             }
             (number, how) = cluster.crew.next_end() => {
-                say(Source::Dev, &format!("server {number} has ended: {how}"));
+                say(Source::Dev, &texts::server_ended(number, &how));
             }
             Some(asked) = requests.recv() => {
                 tokio::select! {
@@ -223,19 +223,15 @@ fn announce(
 fn show(ready: &ReadyCluster, contexts: &Written, delivery: &DeliveryConfig) -> anyhow::Result<()> {
     let mut out = anstream::stdout().lock();
     let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
-    writeln!(out, "{bold}Switchward{reset} development cluster of {} servers", ready.servers.len())?;
+    writeln!(out, "{bold}Switchward{reset} {}", texts::cluster_ready(ready.servers.len()))?;
     writeln!(out)?;
     for one in &ready.servers {
         writeln!(out, "  server {}    {bold}{}{reset}", one.server, one.address)?;
     }
     words::keys(&mut out, &ready.first)?;
-    writeln!(out, "  mail        /mail of each server, which shows what that server has sent")?;
+    writeln!(out, "  mail        {}", texts::MAIL_OF_EACH_SERVER)?;
     words::facts(&mut out, &ready.first, contexts, delivery)?;
-    writeln!(
-        out,
-        "              and one for each key of a further server, such as {}",
-        contexts.of_server(2)
-    )?;
+    writeln!(out, "              {}", texts::further_contexts(&contexts.of_server(2)))?;
     writeln!(out)?;
     words::next(&mut out, contexts)?;
     writeln!(out)?;
@@ -243,7 +239,7 @@ fn show(ready: &ReadyCluster, contexts: &Written, delivery: &DeliveryConfig) -> 
         writeln!(out, "  switchward dev {line}")?;
     }
     writeln!(out)?;
-    writeln!(out, "ctrl-c stops the servers.")?;
+    writeln!(out, "{}", texts::HOW_TO_STOP_ALL)?;
     out.flush()?;
     Ok(())
 }

@@ -110,7 +110,8 @@ impl Plan {
     /// The server of this number, or a message that there is none.
     pub(super) fn server(&self, number: u64) -> Result<Slot, String> {
         let slot = self.servers.iter().find(|slot| slot.number == number);
-        slot.copied().ok_or_else(|| format!("there is no server {number}; there are {}", self.servers.len()))
+        let message = || format!("there is no server {number}; there are {}", self.servers.len());
+        slot.copied().ok_or_else(message)
     }
 
     /// The data folder of a server.

@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::task::{Context, Poll};
 use std::time::Duration;
+use switchward_messages::cli::dev as texts;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -166,10 +167,10 @@ impl Process {
 /// How a process has ended, such as `exited with 1` or `killed by signal 9`.
 pub(super) fn ended_in_words(status: std::io::Result<ExitStatus>) -> String {
     match status.map(|status| (status.code(), status.signal())) {
-        Ok((Some(code), _)) => format!("exited with {code}"),
-        Ok((None, Some(signal))) => format!("killed by signal {signal}"),
-        Ok((None, None)) => "ended".to_owned(),
-        Err(error) => format!("lost: {error}"),
+        Ok((Some(code), _)) => texts::exited(code),
+        Ok((None, Some(signal))) => texts::killed_by(signal),
+        Ok((None, None)) => texts::ENDED.to_owned(),
+        Err(error) => texts::lost(&error),
     }
 }
 

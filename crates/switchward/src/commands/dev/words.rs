@@ -1,6 +1,7 @@
 //! What a development server or cluster prints for a person.
 
 use std::io::{self, Write};
+use switchward_messages::cli::dev as texts;
 
 use super::contexts::Written;
 use crate::args::Output;
@@ -34,18 +35,15 @@ pub(super) fn facts(
     contexts: &Written,
     delivery: &DeliveryConfig,
 ) -> io::Result<()> {
-    let survival = if ready.durable {
-        format!("kept in {}", ready.data_dir.display())
-    } else {
-        "temporary, deleted when the server stops; set --data-dir DIR to keep it".to_owned()
-    };
+    let survival =
+        if ready.durable { texts::data_stays(&ready.data_dir) } else { texts::DATA_TEMPORARY.to_owned() };
     writeln!(out, "  clock       {}", ready.clock)?;
     writeln!(out, "  data        {survival}")?;
     writeln!(out, "  model       {}", delivery.model_in_words())?;
     writeln!(out, "  contexts    {}", contexts.names())?;
-    writeln!(out, "              in {}", contexts.folder().display())?;
+    writeln!(out, "              {}", texts::contexts_in(contexts.folder()))?;
     if contexts.beside_another() {
-        writeln!(out, "              another development server uses the contexts dev-*")?;
+        writeln!(out, "              {}", texts::USUAL_CONTEXTS_IN_USE)?;
     }
     Ok(())
 }
@@ -53,7 +51,7 @@ pub(super) fn facts(
 /// Prints the next commands.
 pub(super) fn next(out: &mut impl Write, contexts: &Written) -> io::Result<()> {
     let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
-    writeln!(out, "{bold}Next{reset}, in another terminal, in a folder with a deploy-gate.json:")?;
+    writeln!(out, "{bold}{}{reset}, {}", texts::NEXT, texts::NEXT_WHERE)?;
     writeln!(out)?;
     writeln!(out, "  switchward check deploy-gate.json")?;
     for (line, is_persons) in NEXT {
@@ -67,6 +65,6 @@ pub(super) fn next(out: &mut impl Write, contexts: &Written) -> io::Result<()> {
 pub(super) fn stopped(output: Output) {
     if !output.json() {
         // The reader may be gone.
-        let _unread = writeln!(anstream::stdout().lock(), "stopped");
+        let _unread = writeln!(anstream::stdout().lock(), "{}", texts::STOPPED);
     }
 }

@@ -1,6 +1,7 @@
 //! `docs/cli.md`, generated from the description of the command line.
 
 use clap::{Arg, Command, CommandFactory as _};
+use switchward_messages::cli::docs as texts;
 
 use crate::args::Args;
 use crate::args::groups::GROUPS;
@@ -15,21 +16,11 @@ const SAMPLE: &str = "start";
 /// The maximum length of a line of prose, characters.
 const WIDTH_MAX: usize = 120;
 
-const INTRODUCTION: &str = "\
-# The command line
-
-This page is for everybody who uses the program `switchward`. After reading it you know every command, its arguments,
-options, defaults and environment variables, and what the exit codes mean.
-
-`switchward COMMAND --help` prints the same for one command, and `switchward man --dir DIR` writes man pages. Do not
-edit this page: `switchward docs --generate-cli` prints it, and a test compares the two.
-";
-
 /// Returns the page.
 pub(super) fn markdown() -> String {
     let mut program = Args::command().disable_help_subcommand(true);
     program.build();
-    let mut page = INTRODUCTION.to_owned();
+    let mut page = texts::CLI_INTRODUCTION.to_owned();
     common(&mut page, &program);
     for (group, names) in GROUPS {
         put(&mut page, format_args!("\n## {group}\n"));
@@ -42,18 +33,14 @@ pub(super) fn markdown() -> String {
 
 /// What all commands have in common.
 fn common(page: &mut String, program: &Command) {
-    page.push_str("\n## Options of every command\n\n");
+    put(page, format_args!("\n## {}\n\n", texts::OPTIONS_OF_ALL));
     let options = program.get_arguments().filter(|arg| arg.get_id() != "version");
     options.for_each(|arg| argument(page, arg));
-    page.push_str("\n## Options of commands that call a server\n\n");
+    put(page, format_args!("\n## {}\n\n", texts::OPTIONS_OF_CALLS));
     if let Some(sample) = program.find_subcommand(SAMPLE) {
         sample.get_arguments().filter(|arg| of_server(arg)).for_each(|arg| argument(page, arg));
     }
-    paragraph(
-        page,
-        "The command line takes precedence over the environment, which takes precedence over the context in use. The \
-         variable `SWITCHWARD_CONTEXT` selects a context, and `SWITCHWARD_CONTEXTS` sets the folder of the contexts.",
-    );
+    paragraph(page, texts::PRECEDENCE);
     page.push_str("\n## Exit codes\n\n| Code | Meaning |\n|---|---|\n");
     for (code, meaning) in CODES {
         put(page, format_args!("| {code} | {meaning} |\n"));
@@ -85,7 +72,7 @@ fn section(page: &mut String, command: &Command) {
     positional.into_iter().chain(options).for_each(|arg| argument(page, arg));
     let subcommands = || command.get_subcommands().filter(|it| !it.is_hide_set());
     if subcommands().next().is_none() && command.get_arguments().any(of_server) {
-        paragraph(page, "Calls a server: see [its options](#options-of-commands-that-call-a-server).");
+        paragraph(page, texts::CALLS_SERVER);
     }
     let after = command.get_after_long_help().or_else(|| command.get_after_help());
     notes(page, &after.map(ToString::to_string).unwrap_or_default());

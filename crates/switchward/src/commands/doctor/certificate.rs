@@ -9,6 +9,7 @@ use rustls::{
 };
 use std::path::Path;
 use std::sync::Arc;
+use switchward_messages::cli::doctor::certificate as texts;
 use x509_parser::{
     extensions::GeneralName,
     prelude::{FromDer as _, X509Certificate},
@@ -24,49 +25,36 @@ const WHAT: &str = "tls";
 
 /// Checks that the certificate matches its key, is valid today and is accepted by clients.
 pub(super) fn look(config: &Tls) -> CheckResult {
-    let file = config.cert_file.display();
+    let file = &config.cert_file;
     let chain = match tls::read(config).and_then(|_| tls::chain(&config.cert_file)) {
         Ok(chain) => chain,
-        Err(error) => {
-            let advice = "both files must be PEM, and the certificate must match the key";
-            return CheckResult::fail(WHAT, format!("{error:#}"), advice);
-        }
+        Err(error) => return CheckResult::fail(WHAT, format!("{error:#}"), texts::USE_MATCHING_FILES),
     };
     let Some(leaf) = chain.first().and_then(|der| X509Certificate::from_der(der).ok()) else {
-        return CheckResult::warn(
-            WHAT,
-            format!("{file} cannot be parsed"),
-            "check whether it is still valid",
-        );
+        return CheckResult::warn(WHAT, texts::unparsable(file), texts::CHECK_VALIDITY);
     };
     let (names, from, until) =
         (names(&leaf.1), at(leaf.1.validity().not_before), at(leaf.1.validity().not_after));
     let now = Timestamp::now();
-    let dated = from.zip(until).map(|(from, until)| dated(WHAT, &config.cert_file, from, until, now));
+    let dated = from.zip(until).map(|(from, until)| dated(WHAT, file, from, until, now));
     if let Some(wrong) = dated.clone().filter(|found| found.status == super::CheckStatus::Fail) {
         return wrong;
     }
     if names.is_empty() {
-        let said = format!("{file} names no host; clients check only subjectAltName, not the common name");
-        return CheckResult::fail(WHAT, said, "get a certificate with subjectAltName DNS:HOST or IP:ADDRESS");
+        return CheckResult::fail(WHAT, texts::without_host(file), texts::NAME_HOST);
     }
-    if let Some(refused) = refused(&config.cert_file, &chain, &names) {
+    if let Some(refused) = refused(file, &chain, &names) {
         return refused;
     }
     let Some(mut found) = dated else {
-        return CheckResult::warn(
-            WHAT,
-            format!("the dates of {file} cannot be read"),
-            "check whether it is still valid",
-        );
+        return CheckResult::warn(WHAT, texts::unreadable_dates(file), texts::CHECK_VALIDITY);
     };
-    found.said.push_str(&format!(", for {}", names.join(", ")));
+    found.said = texts::with_hosts(&found.said, &names);
     found
 }
 
 /// The reason why clients would refuse the certificate; `None` if they accept it.
 fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> Option<CheckResult> {
-    let shown = file.display();
     let system = rustls_native_certs::load_native_certs().certs;
     let error = match verified(chain, &names[0], system) {
         Ok(()) => return None,
@@ -80,20 +68,13 @@ fn refused(file: &Path, chain: &[CertificateDer<'static>], names: &[String]) -> 
         Err(error) => error,
     };
     if error == rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) {
-        let said =
-            format!("this machine does not trust the issuer of {shown}, and the issuer is not in the file");
-        let advice =
-            "add the intermediate certificates to the file; for a private authority, clients need --ca FILE";
-        return Some(CheckResult::warn(WHAT, said, advice));
+        return Some(CheckResult::warn(WHAT, texts::unknown_issuer(file), texts::ADD_ISSUER));
     }
     let reason = format!("{error:?}");
     if reason.contains("CaUsedAsEndEntity") {
-        let said =
-            format!("{shown} is a certificate of an authority (CA:TRUE), which clients refuse for a server");
-        let advice = "issue a server certificate with it, or create it with -addext basicConstraints=critical,CA:FALSE";
-        return Some(CheckResult::fail(WHAT, said, advice));
+        return Some(CheckResult::fail(WHAT, texts::of_authority(file), texts::ISSUE_SERVER_CERTIFICATE));
     }
-    Some(CheckResult::fail(WHAT, format!("clients refuse {shown}: {error}"), "get a new server certificate"))
+    Some(CheckResult::fail(WHAT, texts::refused(file, &error), texts::GET_NEW))
 }
 
 /// Verifies a certificate chain as a client does that trusts these authorities.
@@ -144,15 +125,14 @@ pub(super) fn dated(
     until: Timestamp,
     now: Timestamp,
 ) -> CheckResult {
-    let file = file.display();
     let day = |at: Timestamp| at.strftime("%Y-%m-%d").to_string();
     if now < from || now > until {
-        let said = format!("{file} is only valid from {} to {}", day(from), day(until));
-        return CheckResult::fail(what, said, "replace it; nobody accepts it today");
+        let said = texts::not_valid_today(file, &day(from), &day(until));
+        return CheckResult::fail(what, said, texts::REPLACE_NOW);
     }
-    let said = format!("{file} is valid until {}", day(until));
+    let said = texts::valid_until(file, &day(until));
     if until.duration_since(now) < LEFT {
-        return CheckResult::warn(what, said, "replace it in time; a new file is used without a restart");
+        return CheckResult::warn(what, said, texts::REPLACE_SOON);
     }
     CheckResult::ok(what, said)
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use switchward_gateway::proxy::{RedisFacts, RouteServer, ServerDialer, ServerFacts, ask_facts};
+use switchward_messages::cli::doctor::{certificate as certificate_texts, cluster as texts};
 use switchward_peer::limits::PEERS_MAX;
 use switchward_peer::{CallDialer, PeerName, TlsPem, certificate_name};
 use switchward_shard::{Clock as _, SystemClock};
@@ -23,8 +24,6 @@ use crate::key_ring::KeyRingLocation;
 use crate::member::{self, ClusterConfig, ProcessKind, ToServers};
 
 const WHAT: &str = "cluster";
-/// What is wrong if the certificate is not one of `switchward cluster certs`.
-const MAKE: &str = "make certificates with `switchward cluster certs`";
 
 /// The answer of another server.
 struct Answer {
@@ -58,14 +57,14 @@ pub(super) async fn look(config: &Config) -> Vec<CheckResult> {
     let dialer = match CallDialer::new(id, name, &tls) {
         Ok(dialer) => Arc::new(ToServers(dialer)) as Arc<dyn ServerDialer>,
         Err(error) => {
-            found.push(CheckResult::fail(WHAT, error.to_string(), MAKE));
+            found.push(CheckResult::fail(WHAT, error.to_string(), texts::MAKE_CERTIFICATES));
             return found;
         }
     };
     let own = match own(config, cluster).await {
         Ok(own) => own,
         Err(error) => {
-            found.push(CheckResult::fail("peers", format!("{error:#}"), "correct cluster.peers"));
+            found.push(CheckResult::fail("peers", format!("{error:#}"), texts::CORRECT_PEERS));
             return found;
         }
     };
@@ -76,12 +75,10 @@ pub(super) async fn look(config: &Config) -> Vec<CheckResult> {
 
 /// Whose certificate this process has, and of which cluster.
 fn certificate(cluster: &ClusterConfig) -> Result<(PeerName, [u8; 16], TlsPem), CheckResult> {
-    let wrong = |error: anyhow::Error| CheckResult::fail(WHAT, format!("{error:#}"), MAKE);
-    let tls = member::read_certificates(cluster).map_err(|error| {
-        let advice =
-            "the server does not start; copy ca.crt and its own two files to it, readable for its user alone";
-        CheckResult::fail(WHAT, format!("{error:#}"), advice)
-    })?;
+    let wrong =
+        |error: anyhow::Error| CheckResult::fail(WHAT, format!("{error:#}"), texts::MAKE_CERTIFICATES);
+    let tls = member::read_certificates(cluster)
+        .map_err(|error| CheckResult::fail(WHAT, format!("{error:#}"), texts::COPY_CERTIFICATE))?;
     if cluster.kind() != ProcessKind::Server {
         let (name, id) = member::without_data(cluster, &tls).map_err(wrong)?;
         return Ok((name, id, tls));
@@ -100,50 +97,31 @@ fn judged(cluster: &ClusterConfig, name: &PeerName, id: &[u8; 16], tls: &TlsPem)
     let leaf = chain.first().and_then(|der| X509Certificate::from_der(der).ok());
     let dates = leaf.and_then(|(_, leaf)| at(leaf.validity().not_before).zip(at(leaf.validity().not_after)));
     let Some((from, until)) = dates else {
-        return CheckResult::fail(WHAT, format!("the dates of {} cannot be read", file.display()), MAKE);
+        return CheckResult::fail(WHAT, certificate_texts::unreadable_dates(file), texts::MAKE_CERTIFICATES);
     };
     let mut found = dated(WHAT, file, from, until, Timestamp::now());
     if found.status == CheckStatus::Fail {
         return found;
     }
     if let Err(error) = verified(&chain, &name.dns(id), authorities) {
-        let said = format!(
-            "{} is not accepted by the authority of {}: {error}",
-            file.display(),
-            cluster.ca_file.display()
-        );
-        return CheckResult::fail(
-            WHAT,
-            said,
-            "use the ca.crt of the folder in which the certificate was made",
-        );
+        let said = certificate_texts::of_other_authority(file, &cluster.ca_file, &error);
+        return CheckResult::fail(WHAT, said, texts::USE_SAME_AUTHORITY);
     }
-    found.said.push_str(&format!(", for {name} of the cluster {}", Id(*id)));
+    found.said = certificate_texts::with_cluster(&found.said, name, &Id(*id));
     found
 }
 
 /// The data folder must be that of this server of this cluster.
 fn folder(path: &Path, own: ClusterIdentity) -> Option<CheckResult> {
-    let shown = path.display();
+    let what = "folder";
     match DataDir::cluster_of(path) {
         Ok(Some(known)) if known == own => None,
         Ok(Some(known)) => {
-            let said = format!("the data folder {shown} belongs to {known}, and the certificate to {own}");
-            Some(CheckResult::fail(
-                "folder",
-                said,
-                "the server does not start; use the certificate and the folder of one server",
-            ))
+            let said = texts::folder_of_other_server(path, &known, &own);
+            Some(CheckResult::fail(what, said, texts::USE_FILES_OF_ONE_SERVER))
         }
-        Ok(None) => {
-            let said = format!("the data folder {shown} belongs to no cluster yet");
-            let advice =
-                "run `switchward cluster init` on the first server, `switchward cluster join` on any other";
-            Some(CheckResult::warn("folder", said, advice))
-        }
-        Err(error) => {
-            Some(CheckResult::fail("folder", error.to_string(), "restore a backup, or replace this server"))
-        }
+        Ok(None) => Some(CheckResult::warn(what, texts::folder_of_no_cluster(path), texts::INIT_OR_JOIN)),
+        Err(error) => Some(CheckResult::fail(what, error.to_string(), texts::RESTORE_OR_REPLACE)),
     }
 }
 

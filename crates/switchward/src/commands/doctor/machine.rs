@@ -5,6 +5,8 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use switchward_messages::cli::doctor::machine as texts;
+use switchward_messages::cli::doctor::machine::{ClockComparison, DataFolder};
 use switchward_shard::{Clock as _, SystemClock};
 use switchward_store::{DataDir, DiskOptions, Space};
 use tokio::net::TcpListener;
@@ -30,36 +32,31 @@ const CLOCK_OFF_MS: i64 = 1_000;
 /// The data folder: whether it is writable, its file system, the time of a sync.
 pub(super) fn data(folder: &Path) -> CheckResult {
     let what = "data";
-    let shown = folder.display();
     let Some(existing) = innermost(folder) else {
-        return CheckResult::fail(what, format!("{shown}: no parent folder exists"), "create it");
+        return CheckResult::fail(what, texts::no_parent_folder(folder), texts::CREATE_FOLDER);
     };
     let took = match sync_time(&existing) {
         Ok(took) => took,
-        Err(error) => {
-            let said = format!("{} is not writable: {error}", existing.display());
-            return CheckResult::fail(what, said, remedy(&error));
-        }
+        Err(error) => return CheckResult::fail(what, texts::not_writable(&existing, &error), remedy(&error)),
     };
-    let kind = file_system(&existing).unwrap_or_else(|| "an unknown file system".into());
-    let there = if folder.is_dir() { "is writable" } else { "is created at the first start" };
-    let said = format!("{shown} {there}, on {kind}; a sync takes {:.1} ms", took.as_secs_f64() * 1000.0);
+    let kind = file_system(&existing);
+    let state = if folder.is_dir() { DataFolder::Writable } else { DataFolder::Missing };
+    let said = texts::data_folder(folder, state, kind.as_deref(), took);
     if let Some(mode) = private::open_folder(folder) {
-        let said = format!("{said}; other users can access it (mode {mode:03o})");
+        let said = texts::open_to_others(&said, mode);
         if folder.join("FORMAT").exists() {
-            return CheckResult::fail(what, said, "chmod 700; the server does not start");
+            return CheckResult::fail(what, said, texts::CLOSE_FOLDER);
         }
-        return CheckResult::warn(what, said, "chmod 700; the first start also does this");
+        return CheckResult::warn(what, said, texts::CLOSE_NEW_FOLDER);
     }
     if DataDir::in_use(folder) {
-        let said = format!("{said}; a server is using it");
-        return CheckResult::warn(what, said, "stop that server before you start another one");
+        return CheckResult::warn(what, texts::used_by_server(&said), texts::STOP_OTHER_SERVER);
     }
-    if POOR.contains(&kind.as_str()) {
-        return CheckResult::warn(what, said, format!("{kind} may lose synced data; use a local disk"));
+    if let Some(poor) = kind.filter(|kind| POOR.contains(&kind.as_str())) {
+        return CheckResult::warn(what, said, texts::use_local_disk(&poor));
     }
     if took > SYNC_SLOW {
-        return CheckResult::warn(what, said, "every response waits for a sync; use a faster disk");
+        return CheckResult::warn(what, said, texts::USE_FASTER_DISK);
     }
     CheckResult::ok(what, said)
 }
@@ -76,8 +73,7 @@ pub(super) fn space(folder: &Path, options: DiskOptions) -> Option<CheckResult> 
     match Space::of(&existing) {
         Ok(space) => Some(space_found(space, options)),
         Err(error) => {
-            let said = format!("the free space of {} is unknown: {error}", existing.display());
-            Some(CheckResult::warn("space", said, "check with df"))
+            Some(CheckResult::warn("space", texts::unknown_space(&existing, &error), texts::CHECK_WITH_DF))
         }
     }
 }
@@ -85,21 +81,15 @@ pub(super) fn space(folder: &Path, options: DiskOptions) -> Option<CheckResult> 
 fn space_found(space: Space, options: DiskOptions) -> CheckResult {
     let what = "space";
     let mib = |bytes: u64| bytes / (1024 * 1024);
-    let (free, least) = (mib(space.free_bytes), mib(options.min_free_bytes));
-    let said = format!("{free} MiB free; below {least} MiB, calls that need space are refused");
+    let said = texts::free_space(mib(space.free_bytes), mib(options.min_free_bytes));
     if space.free_bytes < options.min_free_bytes {
-        return CheckResult::fail(what, said, "free space, or lower disk.min_free_mib");
+        return CheckResult::fail(what, said, texts::FREE_SPACE_OR_LOWER_MINIMUM);
     }
     if let Some(files) = space.free_files.filter(|files| *files < FILES_LEAST) {
-        let said = format!("{said}; only {files} more files can be created (inodes)");
-        return CheckResult::fail(
-            what,
-            said,
-            "delete small files on this disk, or use a disk with more inodes",
-        );
+        return CheckResult::fail(what, texts::few_inodes(&said, files), texts::FREE_INODES);
     }
     if space.free_bytes < options.min_free_bytes.saturating_add(options.reserve_bytes).saturating_mul(2) {
-        return CheckResult::warn(what, said, "free space soon");
+        return CheckResult::warn(what, said, texts::FREE_SPACE_SOON);
     }
     CheckResult::ok(what, said)
 }
@@ -107,13 +97,13 @@ fn space_found(space: Space, options: DiskOptions) -> CheckResult {
 /// The advice for an error of writing.
 fn remedy(error: &std::io::Error) -> &'static str {
     let remedies = [
-        (ErrorKind::StorageFull, "free space on this disk; until then, calls that need space are refused"),
-        (ErrorKind::QuotaExceeded, "raise the quota of the server's user, or free space"),
-        (ErrorKind::PermissionDenied, "make the server's user the owner"),
-        (ErrorKind::ReadOnlyFilesystem, "mount it writable"),
+        (ErrorKind::StorageFull, texts::FREE_SPACE),
+        (ErrorKind::QuotaExceeded, texts::RAISE_DISK_QUOTA),
+        (ErrorKind::PermissionDenied, texts::CHANGE_OWNER),
+        (ErrorKind::ReadOnlyFilesystem, texts::MOUNT_WRITABLE),
     ];
     let known = remedies.into_iter().find(|(kind, _)| *kind == error.kind());
-    known.map_or("check the disk and the system's log", |(_, remedy)| remedy)
+    known.map_or(texts::CHECK_DISK, |(_, remedy)| remedy)
 }
 
 /// The median time of some syncs of a temporary file.
@@ -161,18 +151,13 @@ fn enough(wanted: usize, system: &str, container: &str) -> CheckResult {
     let may = container.trim().parse::<usize>().ok();
     let there = [all.map(|kb| kb.saturating_mul(1024)), may].into_iter().flatten().min();
     let mib = |bytes: usize| bytes / (1024 * 1024);
-    let wants = format!("the server uses at most {} MiB", mib(wanted));
     match there {
-        None => CheckResult::warn(
-            what,
-            format!("{wants}; the memory of this system is unknown"),
-            "check with free",
-        ),
+        None => CheckResult::warn(what, texts::unknown_memory(mib(wanted)), texts::CHECK_WITH_FREE),
         Some(there) if there < wanted => {
-            let said = format!("{wants}, but only {} MiB are available", mib(there));
-            CheckResult::fail(what, said, "lower memory_mib, or add memory")
+            let said = texts::not_enough_memory(mib(wanted), mib(there));
+            CheckResult::fail(what, said, texts::LOWER_MEMORY)
         }
-        Some(there) => CheckResult::ok(what, format!("{wants} of {}", mib(there))),
+        Some(there) => CheckResult::ok(what, texts::enough_memory(mib(wanted), mib(there))),
     }
 }
 
@@ -180,15 +165,11 @@ fn enough(wanted: usize, system: &str, container: &str) -> CheckResult {
 pub(super) async fn port(config: &Config) -> CheckResult {
     let (what, at) = ("port", config.listen);
     match TcpListener::bind(at).await {
-        Ok(_) => CheckResult::ok(what, format!("{at} is free")),
+        Ok(_) => CheckResult::ok(what, texts::port_free(&at)),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            CheckResult::warn(what, format!("{at} is in use"), "this is correct if the server is running")
+            CheckResult::warn(what, texts::port_in_use(&at), texts::PORT_OF_RUNNING_SERVER)
         }
-        Err(error) => CheckResult::fail(
-            what,
-            format!("failed to listen on {at}: {error}"),
-            "set listen to another address",
-        ),
+        Err(error) => CheckResult::fail(what, texts::failed_to_listen(&at, &error), texts::SET_OTHER_ADDRESS),
     }
 }
 
@@ -196,20 +177,22 @@ pub(super) async fn port(config: &Config) -> CheckResult {
 pub(super) fn descriptors() -> CheckResult {
     let what = "files";
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
-    let soft = line.and_then(|line| line.split_whitespace().next());
+    let soft = limits.lines().find_map(soft_limit_of_files);
     match soft.map(str::parse::<u64>) {
         Some(Ok(most)) if most < DESCRIPTORS => {
-            let said = format!("at most {most} open files and connections");
-            CheckResult::warn(
-                what,
-                said,
-                format!("allow {DESCRIPTORS}: set LimitNOFILE of the service, or ulimit -n"),
-            )
+            CheckResult::warn(what, texts::limit_of_files(most), texts::allow_files(DESCRIPTORS))
         }
-        Some(Ok(most)) => CheckResult::ok(what, format!("at most {most} open files and connections")),
-        Some(Err(_)) => CheckResult::ok(what, "no limit of open files and connections"),
-        None => CheckResult::warn(what, "the limit of open files is unknown", "check ulimit -n"),
+        Some(Ok(most)) => CheckResult::ok(what, texts::limit_of_files(most)),
+        Some(Err(_)) => CheckResult::ok(what, texts::NO_LIMIT_OF_FILES),
+        None => CheckResult::warn(what, texts::UNKNOWN_LIMIT_OF_FILES, texts::CHECK_WITH_ULIMIT),
+    }
+}
+
+/// The soft limit in the line about descriptors; `None` in any other line of the limits of a process.
+fn soft_limit_of_files(line: &str) -> Option<&str> {
+    match *line.split_whitespace().collect::<Vec<_>>() {
+        ["Max", "open", "files", soft, ..] => Some(soft),
+        _ => None,
     }
 }
 
@@ -219,17 +202,17 @@ pub(super) fn clock(other_ms: Option<i64>) -> CheckResult {
     let now = SystemClock.now().0;
     let now = i64::try_from(now).unwrap_or_default();
     let shown = Timestamp::from_millisecond(now).map(|at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
-    let shown = shown.unwrap_or_else(|_| "an unknown time".into());
+    let shown = shown.unwrap_or_else(|_| texts::UNKNOWN_TIME.into());
     match other_ms.map(|other| now - other) {
         Some(off) if off.abs() > CLOCK_OFF_MS => {
-            let said = format!("{shown}; differs from the clock of Redis by {} ms", off.abs());
-            CheckResult::warn(what, said, "synchronise both with NTP; timers use this machine's clock")
+            let said = texts::clock(&shown, ClockComparison::OffRedis(off.abs()));
+            CheckResult::warn(what, said, texts::SYNCHRONISE_CLOCKS)
         }
-        Some(_) => CheckResult::ok(what, format!("{shown}; matches the clock of Redis")),
+        Some(_) => CheckResult::ok(what, texts::clock(&shown, ClockComparison::MatchesRedis)),
         None if Path::new("/run/systemd/timesync/synchronized").exists() => {
-            CheckResult::ok(what, format!("{shown}; synchronised with NTP"))
+            CheckResult::ok(what, texts::clock(&shown, ClockComparison::Synchronised))
         }
-        None => CheckResult::ok(what, format!("{shown}; no other clock to compare with")),
+        None => CheckResult::ok(what, texts::clock(&shown, ClockComparison::Alone)),
     }
 }
 

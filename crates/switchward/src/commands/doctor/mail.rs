@@ -9,6 +9,7 @@ use switchward_mail::{
     imap,
     incoming::{Dns, Published},
 };
+use switchward_messages::cli::doctor::mail as texts;
 
 use super::{CheckResult, sent};
 use crate::mail_config::MailConfig;
@@ -26,16 +27,12 @@ pub(super) enum TestMail {
 /// All checks of mail; one line if mail is not configured.
 pub(super) async fn look(config: Option<&MailConfig>, test_mail: TestMail) -> Vec<CheckResult> {
     let Some(config) = config else {
-        return vec![CheckResult::ok("mail", "not configured; mails wait in the outbox")];
+        return vec![CheckResult::ok("mail", texts::NOT_CONFIGURED)];
     };
     let channel = match config.channel() {
         Ok(channel) => channel,
         Err(error) => {
-            return vec![CheckResult::fail(
-                "mail",
-                format!("{error:#}"),
-                "see [mail] in deploy/switchward.toml",
-            )];
+            return vec![CheckResult::fail("mail", format!("{error:#}"), texts::SEE_MAIL)];
         }
     };
     let mut found = vec![smtp(config).await];
@@ -43,11 +40,7 @@ pub(super) async fn look(config: Option<&MailConfig>, test_mail: TestMail) -> Ve
     let incoming = match config.incoming() {
         Ok(incoming) => incoming,
         Err(error) => {
-            found.push(CheckResult::fail(
-                "mail.in",
-                format!("{error:#}"),
-                "see [mail.in] in deploy/switchward.toml",
-            ));
+            found.push(CheckResult::fail("mail.in", format!("{error:#}"), texts::SEE_MAIL_IN));
             None
         }
     };
@@ -63,7 +56,7 @@ pub(super) async fn look(config: Option<&MailConfig>, test_mail: TestMail) -> Ve
         }
         None => match Dns::of_the_system() {
             Ok(dns) => found.extend(names(config, &channel, &dns).await),
-            Err(error) => found.push(CheckResult::fail("dns", error.to_string(), "set mail.in.dns")),
+            Err(error) => found.push(CheckResult::fail("dns", error.to_string(), texts::SET_DNS)),
         },
     }
     found
@@ -87,28 +80,16 @@ async fn smtp(config: &MailConfig) -> CheckResult {
     let what = "smtp";
     let smtp = match config.smtp.open() {
         Ok(smtp) => smtp,
-        Err(error) => {
-            return CheckResult::fail(
-                what,
-                format!("{error:#}"),
-                "see [mail.smtp] in deploy/switchward.toml",
-            );
-        }
+        Err(error) => return CheckResult::fail(what, format!("{error:#}"), texts::SEE_SMTP),
     };
     let mut senders = vec![from(config).0];
     // Bounces go to the reply address.
     senders.extend(config.reply.as_ref().map(|reply| reply.replace("{token}", "doctor")));
     match smtp.probe(&senders).await {
-        Ok(()) => {
-            CheckResult::ok(what, format!("{} accepts mail from {}", config.smtp.host, senders.join(" and ")))
-        }
+        Ok(()) => CheckResult::ok(what, texts::smtp_accepts(&config.smtp.host, &senders)),
         Err(error) => {
             let said = format!("{}: {error}", config.smtp.host);
-            CheckResult::fail(
-                what,
-                said,
-                "check host, port, tls and user in mail.smtp, and whether the server accepts these senders",
-            )
+            CheckResult::fail(what, said, texts::CHECK_SMTP_AND_SENDERS)
         }
     }
 }
@@ -120,23 +101,17 @@ async fn provider(config: &MailConfig) -> Option<CheckResult> {
     let provider = match config.provider() {
         Ok(provider) => provider?,
         Err(error) => {
-            let advice = "see [mail.oidc] in deploy/switchward.toml";
-            return Some(CheckResult::fail(what, format!("{error:#}"), advice));
+            return Some(CheckResult::fail(what, format!("{error:#}"), texts::SEE_OIDC));
         }
     };
     Some(match provider.published().await {
         Ok(OfProvider { page, keys: 0 }) => {
-            let said = format!("{issuer} signs people in at {page}, but publishes no keys");
-            CheckResult::fail(what, said, "configure the provider to publish its keys")
+            CheckResult::fail(what, texts::provider_without_keys(issuer, &page), texts::PUBLISH_KEYS)
         }
         Ok(OfProvider { page, keys }) => {
-            let keys = count(keys, "key");
-            CheckResult::ok(what, format!("{issuer} signs people in at {page} and publishes {keys}"))
+            CheckResult::ok(what, texts::provider(issuer, &page, &count(keys, "key")))
         }
-        Err(unusable) => {
-            let advice = "check mail.oidc.issuer: it must equal the issuer that the provider publishes";
-            CheckResult::fail(what, format!("{issuer}: {unusable}"), advice)
-        }
+        Err(unusable) => CheckResult::fail(what, format!("{issuer}: {unusable}"), texts::CHECK_ISSUER),
     })
 }
 
@@ -144,30 +119,20 @@ async fn mailbox(account: &imap::Account) -> CheckResult {
     let what = "imap";
     match imap::probe(account).await {
         Ok(found) => {
-            let mut said = format!(
-                "{} of {} at {} has {} messages",
-                account.folder, account.user, account.host, found.messages
-            );
+            let mut said = texts::mailbox(&account.folder, &account.user, &account.host, &found.messages);
             let missing: Vec<&str> =
                 found.folders.iter().filter(|(_, there)| !there).map(|(name, _)| name.as_str()).collect();
             if !missing.is_empty() {
-                said.push_str(&format!("; created at the start: {}", missing.join(", ")));
+                said = texts::missing_folders(&said, &missing);
             }
             if found.idle {
                 CheckResult::ok(what, said)
             } else {
                 let seconds = account.pace.poll.as_secs();
-                CheckResult::warn(
-                    what,
-                    format!("{said}; the server does not support IDLE"),
-                    format!("new mail is checked every {seconds} s"),
-                )
+                CheckResult::warn(what, texts::without_idle(&said), texts::polls(seconds))
             }
         }
-        Err(error) => {
-            let advice = "check mail.in.imap: host, port, tls, user, password_file, folder";
-            CheckResult::fail(what, format!("{}: {error}", account.host), advice)
-        }
+        Err(error) => CheckResult::fail(what, format!("{}: {error}", account.host), texts::CHECK_IMAP),
     }
 }
 
@@ -186,17 +151,17 @@ async fn names(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> Vec<Che
         found.push(published(
             "spf",
             dns.senders_of(&sending).await,
-            format!("{sending} publishes its sending hosts"),
-            format!("{sending} does not publish its sending hosts"),
-            format!("publish TXT {sending} \"v=spf1 ... -all\" with your mail server in it"),
+            texts::spf(&sending),
+            texts::no_spf(&sending),
+            texts::publish_spf(&sending),
         ));
     }
     found.push(published(
         "dmarc",
         dns.policy_of(&domain).await,
-        format!("{domain} has a DMARC policy"),
-        format!("{domain} has no DMARC policy"),
-        format!("publish TXT _dmarc.{domain} \"v=DMARC1; p=none\", and a stricter policy later"),
+        texts::dmarc(&domain),
+        texts::no_dmarc(&domain),
+        texts::publish_dmarc(&domain),
     ));
     found
 }
@@ -211,7 +176,7 @@ fn published(
     match found {
         Published::There => CheckResult::ok(what, there),
         Published::Missing => CheckResult::warn(what, missing, advice),
-        Published::Unusable(why) => CheckResult::fail(what, format!("{missing}: {why}"), advice),
+        Published::Unusable(why) => CheckResult::fail(what, texts::unusable_record(&missing, &why), advice),
     }
 }
 
@@ -219,14 +184,14 @@ fn published(
 async fn dkim(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> CheckResult {
     let what = "dkim";
     let Some(key) = &config.dkim else {
-        return CheckResult::ok(what, "no key configured; the mail server must sign");
+        return CheckResult::ok(what, texts::NO_DKIM_KEY);
     };
     let name = format!("{}._domainkey.{}", key.selector, key.domain);
     let outbound = OutboundMail {
         to: from(config).0,
         subject: "doctor".into(),
         purpose: Purpose::Say,
-        body: "This mail is not sent.".into(),
+        body: texts::SIGNED_MAIL.into(),
         html: false,
         id: "doctor".into(),
         thread: "doctor".into(),
@@ -239,35 +204,24 @@ async fn dkim(config: &MailConfig, channel: &MailChannel, dns: &Dns) -> CheckRes
     };
     let mail = match compose(&outbound, &channel.sender) {
         Ok(mail) => mail,
-        Err(error) => return CheckResult::fail(what, error.to_string(), "check mail.from"),
+        Err(error) => return CheckResult::fail(what, error.to_string(), texts::CHECK_FROM),
     };
     match dns.signature_of(&mail.raw).await {
-        Published::There => CheckResult::ok(what, format!("{name} is the public key of the configured key")),
-        Published::Missing => {
-            let advice =
-                "publish the public part of mail.dkim.key_file there as TXT \"v=DKIM1; k=rsa; p=...\"";
-            CheckResult::fail(what, format!("{name} does not exist"), advice)
-        }
+        Published::There => CheckResult::ok(what, texts::dkim(&name)),
+        Published::Missing => CheckResult::fail(what, texts::no_dkim(&name), texts::PUBLISH_DKIM),
         Published::Unusable(why) => {
-            let said = format!("{name} is not the public key of the configured key: {why}");
-            CheckResult::fail(
-                what,
-                said,
-                "publish the public part of mail.dkim.key_file, or correct mail.dkim.selector",
-            )
+            CheckResult::fail(what, texts::other_dkim(&name, &why), texts::CORRECT_DKIM)
         }
     }
 }
 
 async fn hosts(domain: &str, dns: &Dns) -> CheckResult {
     let what = "mx";
-    let advice = format!("publish MX {domain}, so that replies arrive");
+    let advice = texts::publish_mx(domain);
     match dns.mail_hosts_of(domain).await {
-        Ok(hosts) if !hosts.is_empty() => {
-            CheckResult::ok(what, format!("mail to {domain} goes to {}", hosts.join(", ")))
-        }
+        Ok(hosts) if !hosts.is_empty() => CheckResult::ok(what, texts::mx(domain, &hosts)),
         Ok(_) | Err(Published::Missing | Published::There) => {
-            CheckResult::warn(what, format!("{domain} has no MX record"), advice)
+            CheckResult::warn(what, texts::no_mx(domain), advice)
         }
         Err(Published::Unusable(why)) => CheckResult::fail(what, format!("{domain}: {why}"), advice),
     }

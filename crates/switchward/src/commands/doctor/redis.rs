@@ -1,6 +1,8 @@
 //! The Redis between the server and its delivery workers.
 
 use switchward_bus::{Probe, probe};
+use switchward_messages::cli::doctor::redis as texts;
+use switchward_messages::cli::doctor::redis::Persistence;
 
 use super::CheckResult;
 use crate::outbound::RedisConfig;
@@ -9,40 +11,33 @@ use crate::outbound::RedisConfig;
 pub(super) async fn look(config: Option<&RedisConfig>) -> (CheckResult, Option<i64>) {
     let what = "redis";
     let Some(config) = config else {
-        return (CheckResult::ok(what, "not configured; deliveries run in the server's process"), None);
+        return (CheckResult::ok(what, texts::NOT_CONFIGURED), None);
     };
     let endpoint = match config.read() {
         Ok(endpoint) => endpoint,
         Err(error) => {
-            return (CheckResult::fail(what, format!("{error:#}"), "write the password to that file"), None);
+            return (CheckResult::fail(what, format!("{error:#}"), texts::WRITE_PASSWORD), None);
         }
     };
     match probe(&endpoint).await {
         Ok(probe) => (judged(&config.url, &probe), Some(probe.time_ms)),
-        Err(error) => (CheckResult::fail(what, error, "deliveries wait until Redis can be reached"), None),
+        Err(error) => (CheckResult::fail(what, error, texts::DELIVERIES_WAIT), None),
     }
 }
 
 fn judged(url: &str, probe: &Probe) -> CheckResult {
     let what = "redis";
-    let said = format!("{url} is Redis {}", probe.version);
+    let said = texts::version(url, &probe.version);
     if !probe.new_enough() {
-        return CheckResult::fail(what, said, "7.0 or newer is needed");
+        return CheckResult::fail(what, said, texts::NEWER_NEEDED);
     }
     if probe.replica {
-        return CheckResult::fail(what, format!("{said}, a read-only replica"), "name the primary");
+        return CheckResult::fail(what, texts::replica(&said), texts::NAME_PRIMARY);
     }
-    let said = format!(
-        "{said}, {}",
-        if probe.append_only { "persistent" } else { "in memory, which is sufficient" }
-    );
+    let persistence = if probe.append_only { Persistence::Persistent } else { Persistence::Memory };
+    let said = texts::persistence(&said, persistence);
     if probe.eviction != "noeviction" && !probe.eviction.is_empty() {
-        let said = format!("{said}; it evicts entries when its memory is full ({})", probe.eviction);
-        return CheckResult::warn(
-            what,
-            said,
-            "set maxmemory-policy noeviction; evicted messages are delivered late",
-        );
+        return CheckResult::warn(what, texts::evicts(&said, &probe.eviction), texts::SET_NOEVICTION);
     }
     CheckResult::ok(what, said)
 }

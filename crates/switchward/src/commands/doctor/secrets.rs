@@ -1,6 +1,7 @@
 //! Files with secrets: the server's files, and the contexts of the current user.
 
 use std::path::{Path, PathBuf};
+use switchward_messages::cli::doctor::secrets as texts;
 
 use super::CheckResult;
 use crate::config::Config;
@@ -17,26 +18,21 @@ pub(super) fn look(files: &[&Path]) -> Vec<CheckResult> {
     let (fixed, open_files): (Vec<_>, Vec<_>) = files.into_iter().partition(|(_, open)| open.fixed);
     let (contexts, _) =
         open(contexts.into_iter()).into_iter().partition::<Vec<_>, _>(|(_, open)| !open.fixed);
-    let said = |open: &[(PathBuf, Open)]| {
-        let one = |(file, open): &(PathBuf, Open)| format!("{} ({:03o})", file.display(), open.mode);
-        format!("all users of this machine can read {}", open.iter().map(one).collect::<Vec<_>>().join(", "))
+    let named = |open: &[(PathBuf, Open)]| -> Vec<String> {
+        open.iter().map(|(file, open)| texts::open_file(file, open.mode)).collect()
     };
     let mut found = Vec::new();
     if !open_files.is_empty() {
-        let advice = "chmod 600 as the server's user; the server does not start";
-        found.push(CheckResult::fail(WHAT, said(&open_files), advice));
+        let said = texts::open_files(&named(&open_files));
+        found.push(CheckResult::fail(WHAT, said, texts::CLOSE_FILE));
     }
     if !contexts.is_empty() {
-        let advice = "chmod 600 as the contexts' user; commands refuse the contexts";
-        found.push(CheckResult::fail(WHAT, said(&contexts), advice));
+        let said = texts::open_files(&named(&contexts));
+        found.push(CheckResult::fail(WHAT, said, texts::CLOSE_CONTEXT));
     }
     if !fixed.is_empty() {
-        let said = format!("{} (read-only mount)", said(&fixed));
-        found.push(CheckResult::warn(
-            WHAT,
-            said,
-            "restrict the folder to the server's user, or mount it for that user",
-        ));
+        let said = texts::open_mounted_files(&named(&fixed));
+        found.push(CheckResult::warn(WHAT, said, texts::RESTRICT_FOLDER));
     }
     found
 }
@@ -47,25 +43,12 @@ pub(super) fn ring(config: &Config) -> CheckResult {
     let location = KeyRingLocation::find(config.keys_file.as_deref(), &config.data_dir);
     let keys = match location.read() {
         Ok(keys) => keys,
-        Err(error) => {
-            let advice = "the server does not start; `switchward secrets create FILE` creates a new key ring";
-            return CheckResult::fail(what, format!("{error:#}"), advice);
-        }
+        Err(error) => return CheckResult::fail(what, format!("{error:#}"), texts::CREATE_KEY_RING),
     };
     let Some(current) = keys.first() else {
-        let said = "no key ring: webhook secrets are refused, and mails have no reply address";
-        return CheckResult::warn(
-            what,
-            said,
-            "run `switchward secrets create FILE`, and set keys_file = FILE",
-        );
+        return CheckResult::warn(what, texts::NO_KEY_RING, texts::CREATE_AND_SET_KEY_RING);
     };
-    let from = location.file().map_or("the environment".to_owned(), |file| file.display().to_string());
-    let older = keys.len() - 1;
-    CheckResult::ok(
-        what,
-        format!("secrets are encrypted with the key {} of {from}; {older} older", current.id()),
-    )
+    CheckResult::ok(what, texts::current_key(&current.id(), location.file(), keys.len() - 1))
 }
 
 fn open(files: impl Iterator<Item = PathBuf>) -> Vec<(PathBuf, Open)> {

@@ -11,6 +11,10 @@ use switchward_mail::{
     incoming::{Envelope, Planted, planted},
     lmtp::{self, Receive, ReceiveOutcome},
 };
+use switchward_messages::cli::doctor::machine::failed_to_listen;
+use switchward_messages::cli::doctor::mail::SEE_SMTP;
+use switchward_messages::cli::doctor::test_mail as texts;
+use switchward_messages::cli::doctor::test_mail::ForgedFields;
 use tokio::{net::TcpListener, sync::oneshot};
 
 use super::CheckResult;
@@ -34,7 +38,7 @@ struct Probe {
 /// Sends the mail and waits for it.
 pub(super) async fn look(config: &MailConfig, incoming: &Incoming) -> CheckResult {
     let Some(probe) = Probe::of(config, incoming).await else {
-        return CheckResult::warn(WHAT, "mail.reply is not set, so no mail can arrive", "set mail.reply");
+        return CheckResult::warn(WHAT, texts::NO_REPLY_ADDRESS, texts::SET_REPLY_ADDRESS);
     };
     let back = match (&incoming.imap, incoming.lmtp) {
         (Some(account), _) => {
@@ -54,26 +58,14 @@ pub(super) async fn look(config: &MailConfig, incoming: &Incoming) -> CheckResul
             }
             tokio::time::timeout(PATIENCE, wait(listener, &probe.mail.to)).await.map(Ok)
         }
-        (None, None) => {
-            let said = "mail comes in only by HTTP, which doctor cannot watch";
-            return CheckResult::warn(
-                WHAT,
-                said,
-                "send a mail with such a field yourself, and check what arrives",
-            );
-        }
+        (None, None) => return CheckResult::warn(WHAT, texts::HTTP_ONLY, texts::SEND_YOURSELF),
     };
     match back {
         Ok(Ok(raw)) => probe.judged(&raw),
-        Ok(Err(error)) => CheckResult::fail(WHAT, error, "check mail.in.imap"),
+        Ok(Err(error)) => CheckResult::fail(WHAT, error, texts::CHECK_IMAP),
         Err(_) => {
-            let said =
-                format!("the mail to {} did not arrive within {} s", probe.mail.to, PATIENCE.as_secs());
-            CheckResult::fail(
-                WHAT,
-                said,
-                "check the log of the mail server in front, and where it delivers such mail",
-            )
+            let said = texts::not_arrived(&probe.mail.to, PATIENCE);
+            CheckResult::fail(WHAT, said, texts::CHECK_DELIVERY)
         }
     }
 }
@@ -101,7 +93,7 @@ impl Probe {
             )
         });
         let subject = "switchward doctor".to_owned();
-        let text = "Sent by switchward doctor --send to test a forged header field.".to_owned();
+        let text = texts::TEXT.to_owned();
         // A server that reads the mail meanwhile recognises it as automatic.
         let raw = format!(
             "{}From: {from}\r\nTo: {to}\r\nSubject: {subject}\r\nDate: {date}\r\nMessage-ID: <{message_id}>\r\n\
@@ -125,45 +117,26 @@ impl Probe {
     }
 
     async fn send(&self, config: &MailConfig) -> Result<(), CheckResult> {
-        let smtp = config.smtp.open().map_err(|error| {
-            CheckResult::fail(WHAT, format!("{error:#}"), "see [mail.smtp] in deploy/switchward.toml")
-        })?;
+        let smtp = config.smtp.open();
+        let smtp = smtp.map_err(|error| CheckResult::fail(WHAT, format!("{error:#}"), SEE_SMTP))?;
         let sent = smtp.send(0, &self.mail).await;
         sent.map_err(|error| {
-            CheckResult::fail(WHAT, format!("{}: {error}", config.smtp.host), "check mail.smtp")
+            CheckResult::fail(WHAT, format!("{}: {error}", config.smtp.host), texts::CHECK_SMTP)
         })
     }
 
     /// The finding from the mail that arrived.
     fn judged(&self, raw: &[u8]) -> CheckResult {
-        let hosts = self.hosts.join(", ");
+        let kept = |fields| texts::fields_kept(&self.hosts, fields);
         match (planted(raw, &self.hosts, &self.mark), self.trusted) {
-            (Planted::Gone, _) => CheckResult::ok(
-                WHAT,
-                format!("the mail server removes forged Authentication-Results fields of {hosts}"),
-            ),
-            (Planted::Below, true) => CheckResult::warn(
-                WHAT,
-                format!(
-                    "the mail server keeps forged Authentication-Results fields of {hosts}; below its Received field \
-                     they are not trusted"
-                ),
-                "configure it to remove them, or remove the host from mail.in.trusted_hosts",
-            ),
-            (Planted::Believed, true) => CheckResult::fail(
-                WHAT,
-                format!(
-                    "the mail server keeps forged Authentication-Results fields of {hosts}, and they are trusted"
-                ),
-                "remove the host from mail.in.trusted_hosts until the mail server removes them: anybody can approve",
-            ),
-            (Planted::Below | Planted::Believed, false) => CheckResult::ok(
-                WHAT,
-                format!(
-                    "the mail server keeps forged Authentication-Results fields of {hosts}; no host is trusted, so \
-                     they are ignored"
-                ),
-            ),
+            (Planted::Gone, _) => CheckResult::ok(WHAT, texts::fields_removed(&self.hosts)),
+            (Planted::Below, true) => {
+                CheckResult::warn(WHAT, kept(ForgedFields::Below), texts::REMOVE_FIELDS)
+            }
+            (Planted::Believed, true) => {
+                CheckResult::fail(WHAT, kept(ForgedFields::Trusted), texts::DO_NOT_TRUST)
+            }
+            (Planted::Below | Planted::Believed, false) => CheckResult::ok(WHAT, kept(ForgedFields::Ignored)),
         }
     }
 }
@@ -171,14 +144,9 @@ impl Probe {
 /// The finding if the address cannot be listened on.
 fn taken(at: std::net::SocketAddr, error: &io::Error) -> CheckResult {
     if error.kind() == io::ErrorKind::AddrInUse {
-        let said = format!("{at} is in use, so the mail cannot be received there");
-        return CheckResult::warn(WHAT, said, "stop the server, and run doctor again");
+        return CheckResult::warn(WHAT, texts::address_in_use(&at), texts::STOP_SERVER);
     }
-    CheckResult::fail(
-        WHAT,
-        format!("failed to listen on {at}: {error}"),
-        "set mail.in.lmtp to another address",
-    )
+    CheckResult::fail(WHAT, failed_to_listen(&at, error), texts::SET_LMTP)
 }
 
 /// Accepts the one mail; defers all others until a server listens.

@@ -150,7 +150,7 @@ impl Resume {
 }
 
 fn restart_hint(path: &Path, resume: &Path) -> String {
-    cli::to_start_again(&path.display(), &resume.display())
+    cli::client::to_start_again(&path.display(), &resume.display())
 }
 
 fn broken(resume: &Path) -> Exit {

@@ -49,9 +49,9 @@ fn sourced(text: String, source: SettingSource) -> String {
     let by = match source {
         SettingSource::Unspecified => return String::new(),
         SettingSource::Start => "start",
-        SettingSource::DefinitionEntry => cli::FROM_DEFINITION_ENTRY,
-        SettingSource::OwnerEntry => cli::FROM_OWNER_ENTRY,
-        SettingSource::Directory => cli::FROM_DEFAULT_AUDIENCE,
+        SettingSource::DefinitionEntry => cli::client::FROM_DEFINITION_ENTRY,
+        SettingSource::OwnerEntry => cli::client::FROM_OWNER_ENTRY,
+        SettingSource::Directory => cli::client::FROM_DEFAULT_AUDIENCE,
         SettingSource::Definition => "definition",
     };
     format!("{text} ({by})")

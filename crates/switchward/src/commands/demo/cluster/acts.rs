@@ -4,6 +4,9 @@ use anyhow::Context as _;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use switchward_api::v1;
+use switchward_messages::cli::demo::{self, DECISION_RECORDED, ready_after};
+use switchward_messages::cli::demo_cluster as texts;
+use switchward_messages::cli::demo_cluster::server as named;
 
 use super::callers::{Caller, Callers};
 use super::servers::{COUNT, Servers};
@@ -15,42 +18,30 @@ use crate::commands::demo::{DEPLOY_GATE, history};
 use crate::exit::Exit;
 use crate::output::{CARE, GOOD, PROBLEM, STRONG, count};
 
-/// The words of the mail that acknowledges the reply.
-const ACKNOWLEDGEMENT: &str = "Your decision is recorded: approve.";
 /// The pause before a reply is sent again that was not accepted yet.
 const REPLY_AGAIN: Duration = Duration::from_millis(500);
 
 impl ClusterStory {
     /// Three servers form a cluster.
     pub(super) async fn form(&mut self, servers: &mut Servers) -> Result<Callers, Exit> {
-        self.narrator.title(
-            "Switchward demo: an approval by mail while leaders are killed",
-            &[
-                "The servers are three processes of this program, each with an empty folder, and without Redis.",
-                "An agent and a person call any of them. A step is acknowledged when two of them have it on disk.",
-            ],
-        )?;
-        self.narrator.act("Three servers form a cluster")?;
+        self.narrator.title(texts::TITLE, &texts::INTRODUCTION)?;
+        self.narrator.act(texts::ACT_FORM)?;
         for server in 1..=COUNT {
             let begun = Instant::now();
             servers.server_ready(server).await?;
-            let did = if server == 1 { "starts" } else { "starts and joins" };
-            self.narrator.line(
-                &named(server),
-                did,
-                GOOD,
-                &format!("ready after {}", seconds(begun.elapsed())),
-            )?;
+            let did = if server == 1 { texts::STARTS } else { texts::STARTS_AND_JOINS };
+            let outcome = ready_after(begun.elapsed().as_secs_f64());
+            self.narrator.line(&named(server), did, GOOD, &outcome)?;
         }
         let callers = Callers::connect(&servers.all_ready().await?).await?;
         callers.all_vote(1).await?;
-        self.narrator.line("cluster", "needs two servers for each step", STRONG, "all three vote")?;
+        self.narrator.line("cluster", texts::NEEDS_TWO_SERVERS, STRONG, texts::ALL_VOTE)?;
         Ok(callers)
     }
 
     /// A session starts at one server, and another one leads it.
     pub(super) async fn start(&mut self, callers: &Callers) -> Result<(), Exit> {
-        self.narrator.act("A session starts at one server, and another one leads it")?;
+        self.narrator.act(texts::ACT_START)?;
         let file = v1::DefinitionFile { path: "deploy-gate.json".into(), content: DEPLOY_GATE.into() };
         let request = v1::DeployDefinitionRequest {
             files: vec![file],
@@ -61,8 +52,8 @@ impl ClusterStory {
             it.definitions.deploy_definition(request).await
         });
         let version = reply.await?.version.context("the response has no version")?;
-        let outcome = format!("version {} is active on all servers", version.number);
-        self.narrator.line(PERSON, "deploys deploy-gate.json, server 1", GOOD, &outcome)?;
+        let outcome = texts::version_active(version.number);
+        self.narrator.line(PERSON, texts::DEPLOYS, GOOD, &outcome)?;
         let leader = callers.leader_but(0, 1).await?;
         let server = self.other_than(leader)?;
         let request = v1::StartSessionRequest {
@@ -78,34 +69,28 @@ impl ClusterStory {
         session.name.rsplit('/').next().unwrap_or_default().clone_into(&mut self.session);
         self.steps.of(&self.session);
         self.acknowledge("session.started", AGENT, session.sequence, &[("definition", "deploy-gate")]);
-        self.narrator.line(
-            AGENT,
-            &format!("starts a session at server {server}"),
-            STRONG,
-            &position(&session),
-        )?;
-        self.narrator.line(&named(leader), "leads the session", STRONG, "the two others follow")?;
-        self.narrator.why(&["Any server answers any call, and passes it on to the leader if it must."])
+        self.narrator.line(AGENT, &texts::starts_session(server), STRONG, &position(&session))?;
+        self.narrator.line(&named(leader), texts::LEADS_SESSION, STRONG, texts::OTHERS_FOLLOW)?;
+        self.narrator.why(&texts::WHY_ANY_SERVER)
     }
 
     /// A call waits for an approval by mail. Returns the mail, and the server that sent it.
     pub(super) async fn ask(&mut self, callers: &Callers) -> Result<(u64, Mail), Exit> {
-        self.narrator.act("A call waits for an approval by mail")?;
+        self.narrator.act(texts::ACT_ASK)?;
         let leader = callers.leader_but(0, 1).await?;
         let server = self.other_than(leader)?;
         let reply = self.authorize(callers, server, WRITE_FILE, WRITE_ARGS).await?;
         ensure!(reply.decision() == v1::ToolDecision::Ask && !reply.gate.is_empty(), "no gate was opened");
         self.acknowledge("policy.asked", AGENT, reply.sequence, &[("capability", WRITE_FILE)]);
         self.gate = reply.gate;
-        let did = format!("asks to write a file at server {server}");
-        self.narrator.line(AGENT, &did, CARE, "a person is asked; the agent waits")?;
+        self.narrator.line(AGENT, &texts::asks_to_write(server), CARE, demo::PERSON_IS_ASKED)?;
         let (sender, mail) = self.mail(callers, WRITE_FILE).await?;
-        self.narrator.line(PERSON, &format!("gets a mail from server {sender}"), CARE, &mail.subject)?;
+        self.narrator.line(PERSON, &texts::gets_mail(sender), CARE, &mail.subject)?;
         for line in mail.text.lines().filter(|line| line.contains(WRITE_FILE)).take(1) {
             self.narrator.detail(line.trim())?;
         }
         self.delivered(callers, server).await?;
-        self.narrator.line(&named(sender), "records the delivery", GOOD, "on two servers or more")?;
+        self.narrator.line(&named(sender), texts::RECORDS_DELIVERY, GOOD, texts::ON_TWO_SERVERS)?;
         Ok((sender, mail))
     }
 
@@ -117,21 +102,18 @@ impl ClusterStory {
         sender: u64,
         mail: &Mail,
     ) -> Result<u64, Exit> {
-        self.narrator.act("The leader is killed")?;
+        self.narrator.act(texts::ACT_KILL)?;
         let asked = self.other_than(sender)?;
         let next = self.kill_leader(callers, servers, asked).await?;
         let gate = self.look(callers, self.other_than(next)?).await?;
         ensure!(gate.status() == v1::GateStatus::Open, "the gate is no longer open");
-        self.narrator.line(PERSON, "looks at the request", CARE, "still open")?;
+        self.narrator.line(PERSON, texts::LOOKS_AT_REQUEST, CARE, demo::STILL_OPEN)?;
         self.delivered(callers, next).await?;
         let again = self.mails(callers, WRITE_FILE).await?;
         let once = |server: u64, other: &Mail| server == sender || other.message_id != mail.message_id;
         ensure!(again.iter().all(|(server, other)| once(*server, other)), "a mail was sent twice");
-        self.narrator.line(PERSON, "looks for the mail", GOOD, "sent once; no other server sent it again")?;
-        self.narrator.why(&[
-            "The followers have every acknowledged step, also that the mail was delivered. They elect one of",
-            "them, which goes on from there. The agent repeats a call under its request id, so it counts once.",
-        ])?;
+        self.narrator.line(PERSON, texts::LOOKS_FOR_MAIL, GOOD, texts::SENT_ONCE)?;
+        self.narrator.why(&texts::WHY_NO_LOSS)?;
         Ok(next)
     }
 
@@ -142,7 +124,7 @@ impl ClusterStory {
         servers: &mut Servers,
         leader: u64,
     ) -> Result<(), Exit> {
-        self.narrator.act("It comes back, and the next leader is killed")?;
+        self.narrator.act(texts::ACT_SECOND_KILL)?;
         self.restart_killed(servers).await?;
         let asked = self.other_than(leader)?;
         self.kill_leader(callers, servers, asked).await.map(drop)
@@ -156,7 +138,7 @@ impl ClusterStory {
         mailbox: u64,
         mail: &Mail,
     ) -> Result<(), Exit> {
-        self.narrator.act("The person replies to the mail at the server that came back")?;
+        self.narrator.act(texts::ACT_REPLY)?;
         if !self.running.contains(&mailbox) {
             self.restart_killed(servers).await?;
         }
@@ -164,7 +146,7 @@ impl ClusterStory {
         let begun = Instant::now();
         // A reply that comes while the leaders make sure of their tenants is not accepted yet.
         let made = loop {
-            pages.reply(mail, "Approved, thanks!", Writer::Person).await?;
+            pages.reply(mail, demo::APPROVAL, Writer::Person).await?;
             if let Some(made) = self.look(callers, mailbox).await?.resolution {
                 break made;
             }
@@ -173,22 +155,20 @@ impl ClusterStory {
         };
         ensure!(made.via == "email" && made.by == WHO, "another caller decided the gate");
         self.steps.recorded("approval.decided", MAIL, &[("decision", "approve"), ("by", WHO)]);
-        let did = format!("replies at server {mailbox}");
-        self.narrator.line(PERSON, &did, GOOD, "\"Approved, thanks!\" decides the gate")?;
-        let (sender, _) = self.mail(callers, ACKNOWLEDGEMENT).await?;
-        let did = format!("gets a mail from server {sender}");
-        self.narrator.line(PERSON, &did, GOOD, "a confirmation in the same thread")?;
+        let outcome = texts::reply_decides(demo::APPROVAL);
+        self.narrator.line(PERSON, &texts::replies(mailbox), GOOD, &outcome)?;
+        let (sender, _) = self.mail(callers, DECISION_RECORDED).await?;
+        self.narrator.line(PERSON, &texts::gets_mail(sender), GOOD, demo::CONFIRMATION)?;
         let server = self.other_than(mailbox)?;
         let reply = self.authorize(callers, server, WRITE_FILE, WRITE_ARGS).await?;
         ensure!(reply.decision() == v1::ToolDecision::Allow && reply.grant_used, "the approval was not used");
         self.acknowledge("policy.allowed", AGENT, reply.sequence, &[("capability", WRITE_FILE)]);
-        let did = format!("makes the call at server {server}");
-        self.narrator.line(AGENT, &did, GOOD, "allowed; the approval is used")
+        self.narrator.line(AGENT, &texts::makes_call(server), GOOD, demo::APPROVAL_USED)
     }
 
     /// All servers run again, and the session ends.
     pub(super) async fn finish(&mut self, callers: &Callers, servers: &mut Servers) -> Result<(), Exit> {
-        self.narrator.act("The session ends, with an answer at each server")?;
+        self.narrator.act(texts::ACT_FINISH)?;
         self.restart_killed(servers).await?;
         for (server, state, answer) in
             [(1, "env-check", "yes"), (2, "migration-check", "n/a"), (3, "traffic-check", "yes")]
@@ -206,8 +186,7 @@ impl ClusterStory {
             let data = [("state", state), ("answer", answer)];
             self.acknowledge("session.answered", AGENT, session.sequence, &data);
             let style = if session.end_time.is_some() { GOOD } else { STRONG };
-            let did = format!("answers \"{answer}\" at server {server}");
-            self.narrator.line(AGENT, &did, style, &position(&session))?;
+            self.narrator.line(AGENT, &texts::answers(answer, server), style, &position(&session))?;
             if server == COUNT {
                 ensure!(session.status() == v1::SessionStatus::Completed, "the session did not complete");
                 self.steps.recorded("session.completed", AGENT, &[]);
@@ -218,15 +197,15 @@ impl ClusterStory {
 
     /// All servers have the same history, with every acknowledged step, and every mail was sent once.
     pub(super) async fn compare(&mut self, callers: &Callers, mail: &Mail) -> Result<(), Exit> {
-        self.narrator.act("Every server has the same history")?;
+        self.narrator.act(texts::ACT_COMPARE)?;
         let events = self.history(callers, 1).await?;
         let sequences: Vec<u64> = events.iter().map(|event| event.sequence).collect();
         ensure!(sequences.is_sorted_by(|one, next| one < next), "a sequence comes twice");
         for server in 1..=COUNT {
             let same = self.history(callers, server).await? == events;
             ensure!(same, format!("server {server} has another history"));
-            let outcome = format!("{}, the same", count(events.len(), "event"));
-            self.narrator.line(&named(server), "is asked for the history", GOOD, &outcome)?;
+            let outcome = texts::same_history(&count(events.len(), "event"));
+            self.narrator.line(&named(server), texts::SHOWS_HISTORY, GOOD, &outcome)?;
         }
         self.no_step_is_lost(&events)?;
         let mails = self.mails(callers, "").await?;
@@ -234,8 +213,8 @@ impl ClusterStory {
         ensure!(ids.len() == mails.len() && ids.contains(mail.message_id.as_str()), "a mail was sent twice");
         let requests = mails.iter().filter(|(_, one)| one.text == mail.text);
         ensure!(requests.count() == 1, "the request was not mailed once");
-        let outcome = format!("{}, each sent once", count(mails.len(), "mail"));
-        self.narrator.line(PERSON, "counts the mails of all servers", GOOD, &outcome)?;
+        let outcome = texts::mails_sent_once(&count(mails.len(), "mail"));
+        self.narrator.line(PERSON, texts::COUNTS_MAILS, GOOD, &outcome)?;
         self.narrator.plain("")?;
         history::lines(&events).iter().try_for_each(|line| self.narrator.plain(line))
     }
@@ -256,9 +235,8 @@ impl ClusterStory {
         }
         let decided = events.iter().filter(|event| event.r#type == "approval.decided").count();
         ensure!(decided == 1, format!("the gate was decided {decided} times"));
-        let steps = self.acknowledged.len();
-        let outcome = format!("{steps} of {steps}, each recorded once");
-        self.narrator.line(AGENT, "looks for its acknowledged steps", GOOD, &outcome)
+        let outcome = texts::steps_recorded_once(self.acknowledged.len());
+        self.narrator.line(AGENT, texts::LOOKS_FOR_STEPS, GOOD, &outcome)
     }
 
     /// Kills the leader, and calls bash at `asked` until the call is allowed. Returns the server that leads then.
@@ -272,16 +250,15 @@ impl ClusterStory {
         let asked = if asked == leader { self.other_than(leader)? } else { asked };
         servers.kill(leader).await?;
         self.running.retain(|one| *one != leader);
-        self.narrator.line(&named(leader), "gets SIGKILL", PROBLEM, "killed while it leads")?;
+        self.narrator.line(&named(leader), texts::GETS_KILLED, PROBLEM, texts::KILLED_AS_LEADER)?;
         let (took, left) = self.bash(callers, asked).await?;
         let calls = self.acknowledged.iter().filter(|one| one.kind == "policy.allowed").count();
         let expected = u64::try_from(calls).ok().and_then(|calls| CALLS_MAX.checked_sub(calls));
         ensure!(left == expected, format!("a call of bash left {left:?} calls"));
-        let did = format!("calls bash at server {asked}");
-        let outcome = format!("allowed; no write was accepted for {}", seconds(took));
-        self.narrator.line(AGENT, &did, GOOD, &outcome)?;
+        let outcome = texts::allowed_after(took.as_secs_f64());
+        self.narrator.line(AGENT, &texts::calls_bash(asked), GOOD, &outcome)?;
         let next = callers.leader_but(leader, asked).await?;
-        self.narrator.line(&named(next), "leads now", STRONG, "elected by the servers that are left")?;
+        self.narrator.line(&named(next), texts::LEADS_NOW, STRONG, texts::ELECTED)?;
         Ok(next)
     }
 
@@ -295,17 +272,9 @@ impl ClusterStory {
             servers.start(server).await?;
             self.running.push(server);
             self.running.sort_unstable();
-            let outcome = format!("ready after {}", seconds(begun.elapsed()));
-            self.narrator.line(&named(server), "restarts on the same folder", GOOD, &outcome)?;
+            let outcome = ready_after(begun.elapsed().as_secs_f64());
+            self.narrator.line(&named(server), demo::RESTARTS, GOOD, &outcome)?;
         }
         Ok(())
     }
-}
-
-fn named(server: u64) -> String {
-    format!("server {server}")
-}
-
-fn seconds(time: Duration) -> String {
-    format!("{:.1} s", time.as_secs_f64())
 }

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use std::time::{Duration, Instant};
 use switchward_api::v1;
+use switchward_messages::cli::demo_cluster as texts;
 
 use super::callers::{Caller, Callers};
 use super::servers::{COUNT, Servers};
@@ -13,7 +14,6 @@ use crate::commands::demo::narrator::Narrator;
 use crate::commands::demo::steps::Steps;
 use crate::commands::demo::story::{AGENT, BASH, ensure};
 use crate::exit::Exit;
-use crate::output::{GOOD, STRONG};
 
 /// A step that a server has acknowledged.
 pub(super) struct Acknowledged {
@@ -70,10 +70,9 @@ impl ClusterStory {
     /// The output cannot be written.
     pub(super) fn end(self) -> Result<Steps, Exit> {
         let Self { narrator, steps, .. } = self;
-        narrator.plain("\nAll servers have stopped, and their folder is deleted.")?;
-        narrator.plain(&format!(
-            "{GOOD}Done.{GOOD:#} Try it yourself with {STRONG}switchward dev --servers 3{STRONG:#}"
-        ))?;
+        narrator.plain("")?;
+        narrator.plain(texts::ALL_STOPPED)?;
+        narrator.end("switchward dev --servers 3")?;
         Ok(steps)
     }
 

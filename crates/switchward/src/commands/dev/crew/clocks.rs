@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 use switchward_api::v1;
+use switchward_messages::cli::dev as texts;
 
 use super::super::control::Answer;
 use super::{Crew, State};
@@ -19,21 +20,22 @@ impl Crew {
     /// Advances the clocks of all servers that serve.
     pub(super) async fn advance(&self, by_ms: u64) -> Result<Answer, String> {
         if self.clock != ClockKind::Manual {
-            let why =
+            let message =
                 "the servers use the machine's clock; start the cluster with --clock manual to advance it";
-            return Err(why.to_owned());
+            return Err(message.to_owned());
         }
         let times = self.times().await;
         let Some(latest) = latest(&times) else {
             let why = times.into_values().find_map(Result::err);
-            return Err(why.unwrap_or_else(|| "no server runs whose clock could be advanced".to_owned()));
+            let message = why.unwrap_or_else(|| "no server runs whose clock could be advanced".to_owned());
+            return Err(message);
         };
         let target = latest.saturating_add(by_ms);
         let mut missed = self.move_to(&times, target).await;
         missed.extend(self.absent());
         let at = jiff::Timestamp::from_millisecond(i64::try_from(target).unwrap_or(i64::MAX));
         let at = at.map_or_else(|_| format!("{target} ms"), |at| at.to_string());
-        Ok(Answer::Done { done: format!("the time is {at}"), missed })
+        Ok(Answer::Done { done: texts::time_is(&at), missed })
     }
 
     /// Moves clocks that are behind to the time of the others. Returns those that did not follow.
@@ -68,8 +70,7 @@ impl Crew {
                 Ok(time) => self.step(*number, target - time).await,
                 Err(why) => Err(why.clone()),
             };
-            missed
-                .extend(moved.err().map(|why| format!("the clock of server {number} did not follow: {why}")));
+            missed.extend(moved.err().map(|why| texts::clock_not_moved(*number, &why)));
         }
         missed
     }
@@ -81,9 +82,7 @@ impl Crew {
             State::Up(process) => Some((number, process.state())),
             State::Planned | State::Ended(_) => Some((number, "stopped")),
         });
-        absent
-            .map(|(number, state)| format!("the clock of server {number} did not follow: it is {state}"))
-            .collect()
+        absent.map(|(number, state)| texts::clock_absent(*number, state)).collect()
     }
 
     async fn time(&self, number: u64) -> Result<u64, String> {

@@ -1,5 +1,7 @@
 //! Changes the links between servers.
 
+use switchward_messages::cli::dev as texts;
+
 use super::super::control::Answer;
 use super::super::link::Mode;
 use super::{Crew, done};
@@ -9,7 +11,7 @@ impl Crew {
     pub(super) fn partition(&self, number: u64) -> Result<Answer, String> {
         self.plan.server(number)?;
         self.links.partition(number);
-        Ok(done(format!("cut the links between server {number} and the others")))
+        Ok(done(texts::cut_off(number)))
     }
 
     /// Opens the links of a server, or all.
@@ -18,11 +20,11 @@ impl Crew {
             Some(number) => {
                 self.plan.server(number)?;
                 self.links.heal(number);
-                format!("opened the links of server {number}")
+                texts::links_opened(number)
             }
             None => {
                 self.links.heal_all();
-                "opened all links".to_owned()
+                texts::ALL_LINKS_OPENED.to_owned()
             }
         };
         Ok(Answer::Done { done: healed, missed: self.align().await })
@@ -31,8 +33,9 @@ impl Crew {
     /// Changes one link.
     pub(super) fn set_link(&self, from: u64, to: u64, mode: Mode) -> Result<Answer, String> {
         if !self.links.set(from, to, mode) {
-            return Err(format!("there is no link from server {from} to server {to}"));
+            let message = format!("there is no link from server {from} to server {to}");
+            return Err(message);
         }
-        Ok(done(format!("the link from server {from} to server {to} is {mode}")))
+        Ok(done(texts::link_changed(from, to, &mode)))
     }
 }

@@ -1,7 +1,8 @@
 //! Kills, starts, pauses and resumes servers.
 
+use switchward_messages::cli::dev as texts;
+
 use super::super::control::Answer;
-use super::super::logs::ready_words;
 use super::super::process::KeyCheck;
 use super::{Crew, State, done};
 
@@ -11,7 +12,7 @@ impl Crew {
         let process = self.process(number)?;
         process.kill().await.map_err(|error| format!("{error:#}"))?;
         self.states.insert(number, State::Ended("killed".to_owned()));
-        Ok(done(format!("killed server {number}")))
+        Ok(done(texts::killed(number)))
     }
 
     /// Starts a server again.
@@ -21,14 +22,17 @@ impl Crew {
             return Err(format!("server {number} is {}", process.state()));
         }
         self.begin(number, KeyCheck::Skip).map_err(|error| format!("{error:#}"))?;
-        Ok(done(format!("started server {number}")))
+        Ok(done(texts::started(number)))
     }
 
     /// Starts a server again, and waits until it is ready.
     pub(super) async fn start(&mut self, number: u64) -> Result<Answer, String> {
         self.start_at_once(number)?;
-        self.ready(number).await.map_err(|error| format!("{error:#}; its log says why"))?;
-        Ok(Answer::Done { done: ready_words(number), missed: self.align().await })
+        if let Err(error) = self.ready(number).await {
+            let message = format!("{error:#}; its log says why");
+            return Err(message);
+        }
+        Ok(Answer::Done { done: texts::ready(number), missed: self.align().await })
     }
 
     /// Pauses a server.
@@ -38,16 +42,17 @@ impl Crew {
             return Err(format!("server {number} is paused"));
         }
         process.pause().map_err(|error| format!("{error:#}"))?;
-        Ok(done(format!("paused server {number}")))
+        Ok(done(texts::paused(number)))
     }
 
     /// Continues a server.
     pub(super) async fn resume(&mut self, number: u64) -> Result<Answer, String> {
         let process = self.process(number)?;
         if !process.is_paused() {
-            return Err(format!("server {number} is not paused"));
+            let message = format!("server {number} is not paused");
+            return Err(message);
         }
         process.resume().map_err(|error| format!("{error:#}"))?;
-        Ok(Answer::Done { done: format!("server {number} runs again"), missed: self.align().await })
+        Ok(Answer::Done { done: texts::resumed(number), missed: self.align().await })
     }
 }
