@@ -32,7 +32,7 @@ async fn a_server_that_restarts_on_its_port_is_dialled_again() {
     let cluster = Cluster::new(5);
     let [first, second] = cluster.pair();
     first.connected(2).await;
-    assert_eq!(first.handler.lost(), []);
+    assert_eq!(first.handler.lost(), Vec::<u64>::new());
     let address = second.address();
     drop(second);
     until("the port is free", async || tokio::net::TcpListener::bind(address).await.is_ok()).await;

@@ -1,5 +1,6 @@
 //! What servers do that notice that another one is gone.
 
+use crate::disk::End;
 use crate::faults::kill;
 use crate::members::{self, Shape};
 use crate::server::GROUPS;
@@ -40,6 +41,17 @@ fn a_leader_whose_process_ends_is_followed_at_the_end_of_its_lease() {
             assert!(simulation.comes(LEASE + ELECTED, follow), "seed {seed}: {before:?}, without {gone}");
         });
     }
+}
+
+#[test]
+fn without_notice_an_election_is_due_later() {
+    with_three(0, |simulation| {
+        let gone = leaders(simulation).unwrap()[1];
+        simulation.server(gone).end(End::Killed);
+        let follows = |it: &Simulation| it.leader(1).is_some();
+        assert!(!simulation.comes(LEASE + ELECTED, follows), "nobody asks for votes before");
+        assert!(simulation.comes(LEASE + ELECTED, follows), "it is due then");
+    });
 }
 
 #[test]
