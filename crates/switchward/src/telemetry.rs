@@ -141,11 +141,7 @@ mod tests {
         });
         let line = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         let (_, line) = line.trim().split_once("rpc{").expect("the span of the call");
-        assert!(
-            line.starts_with(r#"rpc.method="Get" request_id="r 1"} "#)
-                || line.starts_with(r#"rpc.method="Get" request_id="r 1" } "#),
-            "{line}"
-        );
+        assert!(line.starts_with(r#"rpc.method="Get" request_id="r 1"}: "#), "{line}");
         assert!(line.ends_with(r"two\x1blines server=3"), "{line}");
     }
 

@@ -5,9 +5,10 @@
 
 use std::fmt;
 use tracing::field::{Field, Visit};
+use tracing::span::Record;
 use tracing_subscriber::field::{MakeVisitor as _, RecordFields, VisitOutput as _};
-use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{DefaultFields, Writer};
+use tracing_subscriber::fmt::{FormatFields, FormattedFields};
 
 /// Fields that only traces have begin with one of these: what OpenTelemetry calls a span, and what is known of a call only
 /// when it has ended.
@@ -22,6 +23,28 @@ impl<'w> FormatFields<'w> for Logged {
         let mut line = self.0.make_visitor(writer);
         fields.record(&mut Choosing(&mut line));
         line.finish()
+    }
+
+    /// Adds nothing, and no space, for fields that are not logged.
+    fn add_fields(&self, line: &'w mut FormattedFields<Self>, fields: &Record<'_>) -> fmt::Result {
+        let mut logged = Logs(false);
+        fields.record(&mut Choosing(&mut logged));
+        if !logged.0 {
+            return Ok(());
+        }
+        if !line.fields.is_empty() {
+            line.fields.push(' ');
+        }
+        self.format_fields(line.as_writer(), fields)
+    }
+}
+
+/// Whether it was shown a field.
+struct Logs(bool);
+
+impl Visit for Logs {
+    fn record_debug(&mut self, _: &Field, _: &dyn fmt::Debug) {
+        self.0 = true;
     }
 }
 
