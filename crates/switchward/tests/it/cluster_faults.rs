@@ -27,7 +27,7 @@ use harness::Cluster;
 use round::{Outcome, Site};
 
 /// The seeds of `make test`. Two seeds in a row have all kinds of faults.
-const SEEDS: Range<u64> = 0..3;
+const SEEDS: Range<u64> = 0..6;
 /// The outcomes that must be known, of 100.
 const KNOWN_MIN: u64 = 80;
 
