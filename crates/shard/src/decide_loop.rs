@@ -18,7 +18,7 @@ use tokio::sync::{oneshot, watch};
 use tracing::{Instrument as _, Span, info_span};
 
 use crate::clock::{Clock, instant};
-use crate::evolved::{caught, evolved, of_panic};
+use crate::evolved::{caught, check_entry, of_panic};
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::Halt;
@@ -234,7 +234,7 @@ impl DecideLoop {
         self.proposer.settle(&self.leadership, term).await.map_err(|why| self.unsettled(&why))?;
         let base = self.group.shared.position();
         let decided = self.decide(commands, jobs);
-        let Decided { decision, answers, .. } = decided.map_err(|why| self.undecidable(why))?;
+        let Decided { decision, changes, answers } = decided.map_err(|why| self.undecidable(why))?;
         let refused = answers.iter().filter(|answer| answer.is_err()).count();
         match decision {
             Some(decision) => {
@@ -247,8 +247,8 @@ impl DecideLoop {
                 }
                 let (bytes, entry) = (entry.len(), Bytes::from(entry));
                 // What no replica can apply must not get into the log.
-                let applicable = evolved(&entry, &self.group.shared.view());
-                let (decision, changes) = applicable.map_err(|why| self.undecidable(why))?;
+                let checked = check_entry(&entry, &decision, &changes, &self.group.shared.view());
+                checked.map_err(|why| self.undecidable(why))?;
                 self.group.shared.set_pending_decision(PendingDecision {
                     entry: entry.clone(),
                     base,

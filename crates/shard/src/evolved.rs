@@ -18,6 +18,28 @@ pub(crate) fn evolved(entry: &[u8], view: &StateView) -> Result<(Decision, Chang
     })
 }
 
+/// Checks that replicas read in an entry what was decided. Then [`evolve`] changes the same rows on each of them as `decide` has
+/// changed on its copies: both apply the same events to the same rows in the same order. With debug assertions, as in tests, the
+/// rows are computed again and compared.
+///
+/// # Errors
+/// It must not get into the log; the error says why.
+pub(crate) fn check_entry(
+    entry: &[u8],
+    decision: &Decision,
+    changes: &Changes,
+    view: &StateView,
+) -> Result<(), String> {
+    let read = caught(|| Decision::decode(entry).map_err(|error| error.to_string()))?;
+    if read != *decision {
+        return Err("the entry does not read as what was decided".to_owned());
+    }
+    if cfg!(debug_assertions) && evolved(entry, view)?.1 != *changes {
+        return Err("replicas would not change the rows that were decided".to_owned());
+    }
+    Ok(())
+}
+
 /// Runs what works on copies of rows alone: if it panics, the copies are gone, and the panic is the error.
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(of_panic(&*panic)))
