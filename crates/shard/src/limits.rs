@@ -340,6 +340,8 @@ pub const HAND_OVER_LOOK: Duration = Duration::from_millis(50);
 pub const TENANCIES_CONFIRM_INTERVAL: Duration = Duration::from_secs(1);
 /// How long one such comparison may take, before the next one begins.
 pub const TENANCIES_CONFIRM_WAIT: Duration = Duration::from_secs(2);
+/// Tenants whose records are compared before others may run on the thread.
+pub const TENANCIES_COMPARED_AT_ONCE: usize = 256;
 /// How long a shard takes decisions about gates after it last asked the catalogue.
 pub const TENANCIES_STALE_AFTER: Duration = Duration::from_secs(5);
 /// How long the end of a server waits for Raft's tasks.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::Shards;
 use crate::failure::Failure;
-use crate::limits::TENANCIES_CONFIRM_WAIT;
+use crate::limits::{TENANCIES_COMPARED_AT_ONCE, TENANCIES_CONFIRM_WAIT};
 use crate::shard::Shard;
 use crate::view::StateView;
 
@@ -41,8 +41,17 @@ impl Shards {
         // Counted before the records are read, so that a change meanwhile is found the next time.
         let changes = self.catalogue.tenancies().changes();
         if !shard.tenancies().include(changes) {
-            for tenant in recorded(&rows).map_err(|error| self.unreadable(&error))? {
-                self.give(shard, tenant).await?;
+            // The rows of both are read once for all tenants: a question to a majority for each takes too long for thousands.
+            let copies = shard.read().await?;
+            for (at, tenant) in
+                recorded(&rows).map_err(|error| self.unreadable(&error))?.into_iter().enumerate()
+            {
+                if lacks(&rows, &copies, tenant).map_err(|error| self.unreadable(&error))? {
+                    self.give(shard, tenant).await?;
+                }
+                if at % TENANCIES_COMPARED_AT_ONCE == 0 {
+                    tokio::task::yield_now().await;
+                }
             }
         }
         shard.tenancies().confirm(changes, asked);
@@ -87,6 +96,14 @@ impl Shards {
         }));
         shard.submit(Command::of_server(tenant, Scope::Shard, body)).await.map(|_| ())
     }
+}
+
+/// Returns true if a shard's copy of a tenant's record is older than the catalogue's, or missing.
+fn lacks(catalogue: &StateView, shard: &StateView, tenant: TenantId) -> Result<bool, ViewError> {
+    let record = catalogue.row(&Key::tenancy_record(tenant))?;
+    let Some(Row::Tenancy(record)) = record.as_deref() else { return Ok(false) };
+    let copy = shard.row(&Key::tenancy(tenant))?;
+    Ok(!matches!(copy.as_deref(), Some(Row::Tenancy(copy)) if copy.revision >= record.revision))
 }
 
 /// The tenants that have rows in the catalogue; the record of one that was deleted stays.
