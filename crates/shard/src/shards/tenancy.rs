@@ -49,7 +49,7 @@ impl Shards {
                 if lacks(&rows, &copies, tenant).map_err(|error| self.unreadable(&error))? {
                     self.give(shard, tenant).await?;
                 }
-                if at % TENANCIES_COMPARED_AT_ONCE == 0 {
+                if at.is_multiple_of(TENANCIES_COMPARED_AT_ONCE) {
                     tokio::task::yield_now().await;
                 }
             }
