@@ -22,7 +22,7 @@ pub const REPLACE_NOW: &str = "replace it; nobody accepts it today";
 /// The remedy if a certificate ends soon.
 pub const REPLACE_SOON: &str = "replace it in time; a new file is used without a restart";
 
-/// The file is no certificate.
+/// The file does not hold a certificate.
 #[must_use]
 pub fn unparsable(file: &Path) -> String {
     format!("{} cannot be parsed", file.display())

@@ -73,9 +73,9 @@ pub enum ClockComparison {
     OffRedis(i64),
     /// The difference from that of Redis is small.
     MatchesRedis,
-    /// There is no Redis, and the system follows NTP.
+    /// Without Redis, the clock is compared with nothing; the system follows NTP.
     Synchronised,
-    /// There is no Redis, and the system does not say whether it follows NTP.
+    /// Without Redis, the clock is compared with nothing; the system does not say whether it follows NTP.
     Alone,
 }
 
