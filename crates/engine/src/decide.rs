@@ -50,7 +50,7 @@ pub fn decide_while(
     stamp: Stamp,
     more: &mut dyn FnMut(usize) -> bool,
 ) -> Result<Decided, ViewError> {
-    let mut rows = Working::new(view);
+    let mut rows = Working::of_batch(view);
     let last = rows.clock_at(&Key::clock())?.map_or(Time(0), |at| *at);
     let at = if planted!(rows, ClockBack) { stamp.now } else { stamp.now.max(last) };
     let level = stamp.level.max(level_of_rows(&rows)?);

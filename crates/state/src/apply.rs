@@ -1,24 +1,19 @@
 //! `evolve`: from a decision to changed rows. Nothing is judged here; values are copied out of events.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use switchward_machine::Digest;
 
 use crate::session::{ReplySource, remember};
 use crate::{
-    Answered, Decision, Event, Key, Level, Request, Row, Scope, Site, StoredHistory, TurnRecord, View,
-    ViewError, Working, approval, catalogue, delivery, policy, run, session, work,
+    Answered, Changes, Decision, Event, Key, Level, Request, Row, Scope, Site, StoredHistory, TurnRecord,
+    View, ViewError, Working, approval, catalogue, delivery, policy, run, session, work,
 };
-
-/// Changed rows: the row, or `None` if it is gone.
-pub type Changes = BTreeMap<Key, Option<Arc<Row>>>;
 
 /// The rows that a decision changes.
 ///
 /// # Errors
 /// A row cannot be read, or the decision does not fit the rows; the replica must stop.
 pub fn evolve(decision: &Decision, view: &dyn View) -> Result<Changes, ViewError> {
-    let mut rows = Working::new(view);
+    let mut rows = Working::of_batch(view);
     for turn in &decision.turns {
         let site = Site { tenant: turn.tenant, scope: &turn.scope, at: decision.at };
         for event in &turn.events {

@@ -130,7 +130,11 @@ impl Key {
     }
 
     fn of_session(tenant: TenantId, session: SessionId, kind: Kind) -> Self {
-        Self::start(session.bucket().number(), tenant, kind).with(&session.0)
+        let mut bytes = [kind as u8; 23];
+        bytes[..2].copy_from_slice(&session.bucket().number().to_be_bytes());
+        bytes[2..6].copy_from_slice(&tenant.0.to_be_bytes());
+        bytes[7..].copy_from_slice(&session.0);
+        Self(KeyBytes::from_slice(&bytes))
     }
 
     /// A session's own row.

@@ -57,7 +57,7 @@ mod working;
 
 pub use actor::Actor;
 pub use admission::AdmissionClass;
-pub use apply::{Changes, apply, evolve, finish, level as level_of_rows, stamp};
+pub use apply::{apply, evolve, finish, level as level_of_rows, stamp};
 pub use command::{Body, Command};
 pub use decision::{Decision, TurnRecord};
 pub use event::Event;
@@ -81,4 +81,4 @@ pub use shared_machine::SharedMachine;
 pub use site::Site;
 pub use view::{View, ViewError, tenant_numbered};
 pub use wire::all_known;
-pub use working::{SharedRow, Working};
+pub use working::{Changes, SharedRow, Working};

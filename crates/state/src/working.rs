@@ -1,6 +1,9 @@
 //! Working copies: the rows that a batch has changed, over the rows as they were.
 
-use std::collections::BTreeMap;
+use foldhash::fast::FixedState;
+use indexmap::IndexMap;
+use indexmap::map::Entry;
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId, Time};
@@ -14,10 +17,22 @@ use crate::session::Session;
 use crate::work::{WaitItem, WorkItem};
 use crate::{IndexKey, Key, Kind, Open, OpenItem, Row, View, ViewError};
 
+/// Changed rows in the order of their keys, each once: the row, or `None` if it is gone.
+pub type Changes = Vec<(Key, Option<Arc<Row>>)>;
+
 /// Changed rows over unchanged ones.
 pub struct Working<'a> {
     base: &'a dyn View,
-    changed: BTreeMap<Key, Option<Arc<Row>>>,
+    /// True if rows that were read are kept, too.
+    keeps_reads: bool,
+    known: RefCell<IndexMap<Key, Known, FixedState>>,
+}
+
+/// A row as the batch has left it; `None` if there is none.
+struct Known {
+    row: Option<Arc<Row>>,
+    /// False if it is as it was before the batch.
+    is_changed: bool,
 }
 
 macro_rules! typed {
@@ -105,14 +120,25 @@ fn odd(key: &Key, row: &Row) -> ViewError {
 }
 
 impl<'a> Working<'a> {
-    /// Nothing is changed yet.
+    /// Nothing is changed yet. Each read of an unchanged row goes to the rows below.
     pub fn new(base: &'a dyn View) -> Self {
-        Self { base, changed: BTreeMap::new() }
+        Self { base, keeps_reads: false, known: RefCell::default() }
     }
 
-    /// What was changed: the row, or `None` if it is gone.
-    pub fn into_changes(self) -> BTreeMap<Key, Option<Arc<Row>>> {
-        self.changed
+    /// The copies of a batch, whose commands read many of the same rows: each row is read once from the rows below, which must
+    /// not change meanwhile. Holds all that the batch reads, which the time of a batch bounds.
+    #[must_use]
+    pub fn of_batch(base: &'a dyn View) -> Self {
+        Self { keeps_reads: true, ..Self::new(base) }
+    }
+
+    /// What was changed.
+    pub fn into_changes(self) -> Changes {
+        let known = self.known.into_inner().into_iter();
+        let mut changes: Changes =
+            known.filter(|(_, known)| known.is_changed).map(|(key, known)| (key, known.row)).collect();
+        changes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        changes
     }
 
     /// Returns true if the rows below plant this bug.
@@ -137,8 +163,11 @@ impl<'a> Working<'a> {
         let counts =
             |key: &ApiKey| key.tenant == tenant && key.role == Role::Admin && key.id != id && key.works(now);
         // The index is as it was before the batch: what the batch has changed is looked at here, and passed over there.
-        let changed = self.changed.range(Key::api_key("")..).take_while(|(key, _)| key.is(Kind::ApiKey));
-        if changed.flat_map(|(_, row)| row).any(|row| matches!(&**row, Row::ApiKey(key) if counts(key))) {
+        let known = self.known.borrow();
+        let changed = |key: &Key| known.get(key).is_some_and(|known| known.is_changed);
+        let keys = known.iter().filter(|(key, known)| key.is(Kind::ApiKey) && known.is_changed);
+        if keys.flat_map(|(_, known)| &known.row).any(|row| matches!(&**row, Row::ApiKey(key) if counts(key)))
+        {
             return Ok(true);
         }
         let (prefix, mut after) = (IndexKey::admins(tenant), None);
@@ -150,9 +179,10 @@ impl<'a> Working<'a> {
             })?;
             let Some(entry) = next else { return Ok(false) };
             let key = Key::api_key(IndexKey::admin_of(&entry).unwrap_or_default());
-            if key != Key::api_key(id) && !self.changed.contains_key(&key) {
+            if key != Key::api_key(id) && !changed(&key) {
                 // The others do not work longer than this one.
-                return Ok(self.api_key_at(&key)?.is_some_and(|key| counts(&key)));
+                let row = self.base.row(&key)?;
+                return Ok(matches!(row.as_deref(), Some(Row::ApiKey(key)) if counts(key)));
             }
             after = Some(entry.as_bytes().to_vec());
         }
@@ -160,31 +190,39 @@ impl<'a> Working<'a> {
 
     /// The row of this key.
     pub(crate) fn get(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
-        match self.changed.get(key) {
-            Some(row) => Ok(row.clone()),
-            None => self.base.row(key),
+        if let Some(known) = self.known.borrow().get(key) {
+            return Ok(known.row.clone());
         }
+        let row = self.base.row(key)?;
+        if self.keeps_reads {
+            let known = Known { row: row.clone(), is_changed: false };
+            self.known.borrow_mut().insert(key.clone(), known);
+        }
+        Ok(row)
     }
 
     fn get_mut(&mut self, key: &Key) -> Result<&mut Row, ViewError> {
-        if !self.changed.contains_key(key) {
-            let row = self.base.row(key)?;
-            self.changed.insert(key.clone(), row);
-        }
-        match self.changed.get_mut(key) {
-            Some(Some(row)) => Ok(Arc::make_mut(row)),
-            Some(None) | None => Err(ViewError(format!("key {key:?} holds no row"))),
-        }
+        let known = match self.known.get_mut().entry(key.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(Known { row: self.base.row(key)?, is_changed: false }),
+        };
+        known.is_changed = true;
+        let row = known.row.as_mut().map(Arc::make_mut);
+        row.ok_or_else(|| ViewError(format!("key {key:?} holds no row")))
     }
 
     /// Puts a row; it replaces what was there.
     pub fn put(&mut self, key: Key, row: Row) {
-        self.changed.insert(key, Some(Arc::new(row)));
+        self.change(key, Some(Arc::new(row)));
     }
 
     /// The row is gone.
     pub(crate) fn delete(&mut self, key: Key) {
-        self.changed.insert(key, None);
+        self.change(key, None);
+    }
+
+    fn change(&mut self, key: Key, row: Option<Arc<Row>>) {
+        self.known.get_mut().insert(key, Known { row, is_changed: true });
     }
 
     typed! {

@@ -222,9 +222,12 @@ impl Rows {
     /// # Errors
     /// The first row that they make different.
     pub fn agree(&self, one: &Changes, two: &Changes, what: &str) -> Result<(), String> {
-        for key in one.keys().chain(two.keys()) {
-            let becomes =
-                |changes: &Changes| changes.get(key).cloned().unwrap_or_else(|| self.0.get(key).cloned());
+        for (key, _) in one.iter().chain(two) {
+            let becomes = |changes: &Changes| match changes.binary_search_by(|(changed, _)| changed.cmp(key))
+            {
+                Ok(at) => changes[at].1.clone(),
+                Err(_) => self.0.get(key).cloned(),
+            };
             if becomes(one) != becomes(two) {
                 return Err(format!("{what}: {key:?} becomes {:?} and {:?}", becomes(one), becomes(two)));
             }

@@ -11,7 +11,7 @@ use crate::harness::{Evolve, Mode, play};
 fn in_hash_order(decision: &Decision, view: &dyn View) -> Result<Changes, ViewError> {
     use std::collections::HashSet;
     let mut changes = evolve(decision, view)?;
-    for row in changes.values_mut().flatten() {
+    for row in changes.iter_mut().filter_map(|(_, row)| row.as_mut()) {
         if let Row::Session(session) = Arc::make_mut(row) {
             let labels: HashSet<_> = session.labels.drain(..).collect();
             session.labels.extend(labels);
@@ -27,7 +27,7 @@ fn by_the_clock(decision: &Decision, view: &dyn View) -> Result<Changes, ViewErr
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let now = Time(u64::try_from(now).unwrap_or(u64::MAX));
     let mut changes = evolve(decision, view)?;
-    for row in changes.values_mut().flatten() {
+    for row in changes.iter_mut().filter_map(|(_, row)| row.as_mut()) {
         if let Row::Session(session) = Arc::make_mut(row) {
             session.updated = now;
         }

@@ -52,7 +52,9 @@ const CRATES: &[CrateRule] = &[
         uses: &["expr", "machine"],
         outside: Some(&[
             "chacha20poly1305",
+            "foldhash",
             "hmac",
+            "indexmap",
             "jiff",
             "minicbor",
             "serde",
