@@ -2,6 +2,7 @@
 //! chunks of their own: an entry does not wait for the answer to the notice that the one before it is committed.
 
 use bytes::Bytes;
+use futures::future::OptionFuture;
 use futures::{Stream, StreamExt, stream};
 use openraft::OptionalSend;
 use openraft::base::BoxStream;
@@ -11,14 +12,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::codec::{EncodedAppend, encode_append};
 use super::kind::Kind;
 use super::network::{Appended, Failed, RaftLink, unexpected};
 use super::transport::{PeerError, PeerStream};
 use crate::limits::{
-    APPEND_STREAM_AGAIN, APPEND_STREAM_IDLE, PIPELINE_APPENDS_MAX, PIPELINE_BYTES_MAX, PIPELINED_BYTES_MAX,
+    APPEND_STREAM_AGAIN, APPEND_STREAM_IDLE, COMMIT_NOTICE_WAIT, COMMIT_NOTICES_UNHELD, PIPELINE_APPENDS_MAX,
+    PIPELINE_BYTES_MAX, PIPELINED_BYTES_MAX,
 };
 use crate::types::TypeConfig;
 
@@ -36,6 +38,8 @@ where
         input,
         exhausted: false,
         next: None,
+        notice: None,
+        unheld: 0,
         way: Way::First,
         sent: VecDeque::new(),
         in_flight: 0,
@@ -76,6 +80,13 @@ struct Next {
     rest: Option<AppendEntriesRequest<TypeConfig>>,
 }
 
+/// A notice that entries are committed: an append without entries. The next append says it, too.
+struct Notice {
+    append: AppendEntriesRequest<TypeConfig>,
+    /// When it is sent by itself if no other append has come.
+    until: Instant,
+}
+
 /// An append that waits for its answer.
 struct Sent {
     append: Appended,
@@ -91,6 +102,9 @@ struct Pipeline<'s, S> {
     /// True after the last append of the input.
     exhausted: bool,
     next: Option<Next>,
+    notice: Option<Notice>,
+    /// How many more notices are sent at once, since no entries have come after one that waited.
+    unheld: u32,
     way: Way,
     sent: VecDeque<Sent>,
     /// The length of what waits for an answer, bytes.
@@ -112,38 +126,64 @@ where
                 }
             }
             let takes = self.next.is_none() && !self.exhausted && self.sent.len() < PIPELINE_APPENDS_MAX;
+            let notice = self.notice.as_ref().filter(|_| self.next.is_none()).map(|notice| notice.until);
+            let notice = OptionFuture::from(notice.map(sleep_until));
             let (Some(first), Way::Open(open)) = (self.sent.front(), &mut self.way) else {
-                if !takes {
-                    return None;
-                }
-                let append = self.input.next().await;
-                if let Err(failed) = self.take(append) {
+                let come = tokio::select! {
+                    biased;
+                    append = self.input.next(), if takes => self.take(append),
+                    Some(()) = notice => self.end_wait(),
+                    else => return None,
+                };
+                if let Err(failed) = come {
                     return Some(Err(failed));
                 }
                 continue;
             };
-            tokio::select! {
+            let come = tokio::select! {
                 biased;
                 answer = timeout_at(first.until, open.answers.next()) => {
                     let answer = answer.unwrap_or(Some(Err(PeerError::TimedOut)));
                     return Some(self.settle(answer));
                 }
-                append = self.input.next(), if takes => {
-                    if let Err(failed) = self.take(append) {
-                        return Some(Err(failed));
-                    }
-                }
+                append = self.input.next(), if takes => self.take(append),
+                Some(()) = notice => self.end_wait(),
+            };
+            if let Err(failed) = come {
+                return Some(Err(failed));
             }
         }
     }
 
-    /// Takes an append of the input, or its end.
+    /// Takes an append of the input, or its end. A notice waits a moment for the entries that follow it under load: then it
+    /// costs no message of its own. If none have followed, there is little load, and the next notices do not wait. openraft
+    /// matches answers with what it has sent by positions, so none is missed.
     fn take(&mut self, append: Option<AppendEntriesRequest<TypeConfig>>) -> Result<(), Failed> {
         let Some(append) = append else {
             self.exhausted = true;
-            return Ok(());
+            return self.take_notice();
         };
-        self.next = Some(encoded(append)?);
+        let earlier = self.notice.take();
+        let is_notice = append.entries.is_empty();
+        if is_notice && self.unheld == 0 && matches!(self.way, Way::Open(_)) {
+            let until = earlier.map_or_else(|| Instant::now() + COMMIT_NOTICE_WAIT, |notice| notice.until);
+            self.notice = Some(Notice { append, until });
+        } else {
+            self.unheld = self.unheld.saturating_sub(u32::from(is_notice));
+            self.next = Some(encoded(append)?);
+        }
+        Ok(())
+    }
+
+    /// Takes the notice that has waited in vain.
+    fn end_wait(&mut self) -> Result<(), Failed> {
+        self.unheld = COMMIT_NOTICES_UNHELD;
+        self.take_notice()
+    }
+
+    /// Takes the notice that waits, if there is one.
+    fn take_notice(&mut self) -> Result<(), Failed> {
+        self.next = self.notice.take().map(|notice| encoded(notice.append)).transpose()?;
         Ok(())
     }
 

@@ -20,6 +20,7 @@ mod limits;
 mod live;
 mod log_bound;
 mod members;
+mod notices;
 mod one_server;
 mod peers;
 mod placing;
