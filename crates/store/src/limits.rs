@@ -65,8 +65,10 @@ pub const REMOVED_LOOK_PART: u32 = 50;
 pub const REMOVED_FAILURES_MAX: u32 = 100;
 /// A folder that changed longer ago than this has another time of its last change after the next change.
 pub const FOLDER_SETTLED: Duration = Duration::from_millis(20);
-/// How often a growing file is checked for new data.
+/// How often a growing file is checked for new data while it grows fast.
 pub const WRITEBACK_LOOK: Duration = Duration::from_millis(4);
+/// How often it is checked while it grows slowly.
+pub const WRITEBACK_LOOK_MAX: Duration = Duration::from_millis(32);
 /// How much of a file must be new before the file system is asked to write it, bytes.
 pub const WRITEBACK_BYTES: u64 = MIB as u64;
 /// A file that has not grown for this long is complete.

@@ -8,7 +8,9 @@
 use crate::{
     StoreError,
     files::{entries, failed},
-    limits::{FOLDER_SETTLED, REMOVED_LOOK, WRITEBACK_BYTES, WRITEBACK_LOOK, WRITEBACK_QUIET},
+    limits::{
+        FOLDER_SETTLED, REMOVED_LOOK, WRITEBACK_BYTES, WRITEBACK_LOOK, WRITEBACK_LOOK_MAX, WRITEBACK_QUIET,
+    },
     removed::folders_of_tables,
 };
 use rustix::fs::{Advice, fadvise};
@@ -20,7 +22,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Arc, Weak},
     thread,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 /// Writes back the files of some databases, as long as it is held.
@@ -60,6 +62,8 @@ struct Growth {
     /// Its size at the last check, and since when.
     size: u64,
     since: Instant,
+    /// How much it grew from the check before the last one, bytes.
+    grew: u64,
 }
 
 impl Growing {
@@ -72,6 +76,18 @@ impl Growing {
             }
         }
         self.files.retain(|_, growth| growth.go_on(now));
+    }
+
+    /// How long to wait for the next check after one that was `last` after the one before it. While no file grows by much from
+    /// one check to the next, the checks become fewer.
+    fn pause(&self, last: Duration) -> Duration {
+        if self.files.is_empty() {
+            return REMOVED_LOOK;
+        }
+        if self.files.values().any(|growth| growth.grew >= WRITEBACK_BYTES / 4) {
+            return WRITEBACK_LOOK;
+        }
+        (last * 2).clamp(WRITEBACK_LOOK, WRITEBACK_LOOK_MAX)
     }
 
     /// Opens the files of a folder that are new since the last check.
@@ -94,7 +110,7 @@ impl Growing {
                 // Data from before the first check is left as it is.
                 let begun =
                     if before.is_none() { file.metadata().map_or(0, |file| written(&file)) } else { 0 };
-                self.files.insert(path, Growth { file, begun, size: begun, since: now });
+                self.files.insert(path, Growth { file, begun, size: begun, since: now, grew: 0 });
             }
         }
     }
@@ -105,6 +121,7 @@ impl Growth {
     fn go_on(&mut self, now: Instant) -> bool {
         let Ok(metadata) = self.file.metadata() else { return false };
         let size = written(&metadata);
+        self.grew = size.saturating_sub(self.size);
         if size != self.size {
             (self.size, self.since) = (size, now);
         } else if now.duration_since(self.since) > WRITEBACK_QUIET || metadata.nlink() == 0 {
@@ -127,20 +144,20 @@ fn written(file: &fs::Metadata) -> u64 {
 }
 
 fn watch(writeback: &Weak<Writeback>) {
-    let mut growing = Growing::default();
+    let (mut growing, mut pause) = (Growing::default(), WRITEBACK_LOOK);
     loop {
         let Some(writeback) = writeback.upgrade() else { return };
         growing.look(&writeback.databases, Instant::now());
         drop(writeback);
-        // A server at rest checks seldom.
-        thread::sleep(if growing.files.is_empty() { REMOVED_LOOK } else { WRITEBACK_LOOK });
+        pause = growing.pause(pause);
+        thread::sleep(pause);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::{io::Write as _, time::Duration};
+    use std::io::Write as _;
 
     /// How much writing was requested of each file, bytes.
     fn begun(growing: &Growing) -> Vec<u64> {
@@ -183,6 +200,22 @@ mod tests {
         let quiet = u64::try_from(WRITEBACK_QUIET.as_millis()).unwrap();
         look(&mut growing, 10 + quiet);
         assert_eq!(growing.files.len(), 0, "files that no longer grow are forgotten");
+    }
+
+    #[test]
+    fn files_that_grow_little_are_checked_less_often() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut growing, databases) = (Growing::default(), [folder.path().to_owned()]);
+        let mut file = File::create(folder.path().join("0.jnl")).unwrap();
+        assert_eq!(growing.pause(WRITEBACK_LOOK), REMOVED_LOOK, "nothing grows");
+        let mut pauses = vec![WRITEBACK_LOOK];
+        for bytes in [1, 1, 1, 1, 1, usize::try_from(WRITEBACK_BYTES / 2).unwrap(), 1] {
+            file.write_all(&vec![7; bytes]).unwrap();
+            growing.look(&databases, Instant::now());
+            pauses.push(growing.pause(pauses[pauses.len() - 1]));
+        }
+        let times = [1, 2, 4, 8, 8, 8, 1, 2].map(|times| WRITEBACK_LOOK * times);
+        assert_eq!(pauses, times);
     }
 
     #[test]
