@@ -57,6 +57,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) folder: &'a Path,
     /// Rounds of each part; `None` for its own number.
     pub(crate) rounds: Option<usize>,
+    /// Shards of the servers; `None` for what each part says, or else the servers' own choice.
+    pub(crate) shards: Option<u32>,
     /// Seconds of each block of rates.
     pub(crate) seconds: f64,
     /// The parts; none means all.

@@ -46,7 +46,7 @@ struct Args {
     /// Connections that they share.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8])]
     connections: Vec<usize>,
-    /// Shards of the server; its own choice where nothing is said.
+    /// Shards of the server; its own choice if nothing is said, but for the rates of a cluster, whose servers have one.
     #[arg(long)]
     shards: Option<u32>,
     /// Where the data goes; a new folder below it is used and removed.
@@ -137,6 +137,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
             binary: &args.server,
             folder: folder.path(),
             rounds: args.rounds,
+            shards: args.shards,
             seconds: args.seconds,
             parts: &args.part,
             report: &args.dir.join("bench-cluster.json"),

@@ -31,7 +31,7 @@ const SNAPSHOT: &str = "receiving a snapshot";
 /// A server does not start, or a call fails.
 pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()> {
     let scratch = plan.scratch()?;
-    let mut servers = Servers::start(plan.binary, scratch.path()).await?;
+    let mut servers = Servers::start(plan.binary, scratch.path(), plan.shards).await?;
     servers.lead(|group| group % (COUNT - 1) + 1).await?;
     servers.kill(AWAY_SERVER).await?;
     eprintln!("server {AWAY_SERVER} is away for {} s at full load", AWAY.as_secs());

@@ -38,7 +38,7 @@ struct AcknowledgedSession {
 pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()> {
     let rounds = plan.rounds.unwrap_or(ROUNDS);
     let scratch = plan.scratch()?;
-    let mut servers = Servers::start(plan.binary, scratch.path()).await?;
+    let mut servers = Servers::start(plan.binary, scratch.path(), plan.shards).await?;
     let product = Product::at(&servers.addresses())?;
     let (mut book, mut serving, mut lost) = (Vec::new(), Vec::new(), 0);
     for round in 1..=rounds {

@@ -27,7 +27,7 @@ const LONGEST_MAX_MS: f64 = 100.0;
 pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()> {
     let rounds = plan.rounds.unwrap_or(ROUNDS);
     let scratch = plan.scratch()?;
-    let servers = Servers::start(plan.binary, scratch.path()).await?;
+    let servers = Servers::start(plan.binary, scratch.path(), plan.shards).await?;
     let mut writers = Writers::start(&Product::at(&servers.addresses())?, CALLERS);
     let (mut longest, mut without, mut failed) = (Vec::new(), Vec::new(), 0);
     for round in 1..=rounds {

@@ -22,7 +22,7 @@ const MEMORY_MAX: f64 = 150.0;
 /// A server does not start, or ends.
 pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()> {
     let scratch = plan.scratch()?;
-    let servers = Servers::start(plan.binary, scratch.path()).await?;
+    let servers = Servers::start(plan.binary, scratch.path(), plan.shards).await?;
     eprintln!("watching three idle servers for {} s", WATCHED.as_secs());
     sleep(SETTLE).await;
     let mut before = Vec::new();

@@ -77,7 +77,7 @@ pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()
     let rounds = plan.rounds.unwrap_or(ROUNDS);
     let scratch = plan.scratch()?;
     {
-        let mut servers = Servers::start(plan.binary, scratch.path()).await?;
+        let mut servers = Servers::start(plan.binary, scratch.path(), plan.shards).await?;
         let target = Product::at(&servers.addresses())?;
         let outages = outages("the leader", &mut servers, &target, rounds).await?;
         let what = "leader killed: until all callers write again";

@@ -20,6 +20,9 @@ const CALLERS: [usize; 2] = [64, 256];
 /// Connections of a block: to one server, and to three servers.
 const CONNECTIONS: usize = 8;
 const CONNECTIONS_TO_ALL: usize = 9;
+/// Shards of the servers if nothing is said: the bare log and etcd have one log, too. Every log costs each server its own syncs,
+/// messages and wake-ups, which only pay off with cores to use.
+const SHARDS: u32 = 1;
 /// How often every point is measured if nothing is said.
 const ROUNDS: usize = 3;
 /// The longest block, seconds: the cluster spreads leaders again when they have led for 20 seconds.
@@ -62,9 +65,10 @@ struct Sides {
 /// Something does not start, or a call fails.
 pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()> {
     anyhow::ensure!(plan.seconds <= SECONDS_MAX, "--seconds can be at most {SECONDS_MAX} for a cluster");
-    let scratch = plan.scratch()?;
+    let (scratch, shards) = (plan.scratch()?, plan.shards.unwrap_or(SHARDS));
+    table.add("shards of the servers", f64::from(shards), "", Bound::Shown);
     let sides = Sides {
-        servers: Servers::start(plan.binary, scratch.path()).await?,
+        servers: Servers::start(plan.binary, scratch.path(), Some(shards)).await?,
         bare: BareLog::start(scratch.path())?,
         etcd: Etcd::start(scratch.path()).await?,
         scratch,

@@ -46,6 +46,8 @@ struct Running {
 pub(super) struct Servers {
     program: PathBuf,
     folder: PathBuf,
+    /// `None` for their own choice.
+    shards: Option<u32>,
     ports: Vec<Ports>,
     running: BTreeMap<u64, Running>,
 }
@@ -63,13 +65,13 @@ impl Servers {
     ///
     /// # Errors
     /// A server does not start.
-    pub(super) async fn start(program: &Path, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn start(program: &Path, folder: &Path, shards: Option<u32>) -> anyhow::Result<Self> {
         let free = free_ports(3 * usize::try_from(COUNT)?)?;
         let ports =
             free.chunks_exact(3).map(|free| Ports { public: free[0], peers: free[1], metrics: free[2] });
         let ports = ports.collect();
-        let mut servers =
-            Self { program: program.to_owned(), folder: folder.to_owned(), ports, running: BTreeMap::new() };
+        let (program, folder) = (program.to_owned(), folder.to_owned());
+        let mut servers = Self { program, folder, shards, ports, running: BTreeMap::new() };
         servers.prepare().await?;
         servers.command(&["cluster", "init", "--config"], 1).await?;
         servers.run(1).await?;
@@ -101,12 +103,13 @@ impl Servers {
             .map(|other| format!("\"{other}=127.0.0.1:{}\"", self.ports_of(other).peers))
             .collect();
         format!(
-            "data_dir = {data:?}\nlisten = \"127.0.0.1:{public}\"\n[log]\nlevel = \"info\"\n\
+            "{shards}data_dir = {data:?}\nlisten = \"127.0.0.1:{public}\"\n[log]\nlevel = \"info\"\n\
              [quotas]\nrequests_per_second = 0\nsessions = 0\nbytes = 0\n\
              [metrics]\nlisten = \"127.0.0.1:{metrics}\"\n\
              [[tenants]]\nname = \"bench\"\nadmin_key_file = {key:?}\n\
              [cluster]\nserver = {number}\nlisten = \"127.0.0.1:{own}\"\nca_file = {ca:?}\ncert_file = {cert:?}\n\
              key_file = {cert_key:?}\npeers = [{peers}]\n",
+            shards = self.shards.map(|shards| format!("shards = {shards}\n")).unwrap_or_default(),
             data = self.path(&format!("data-{number}")),
             public = ports.public,
             metrics = ports.metrics,
