@@ -109,7 +109,8 @@ pub(crate) fn settle(turn: &mut Turn<'_, '_>, settle: &Settle) -> Result<Reply, 
     if planted!(turn.rows, SettleLost) && !settle.release {
         return Ok(Reply::Done);
     }
-    let frees = (counted || planted!(turn.rows, FreedEarly)) && !planted!(turn.rows, EstimateHeld);
+    let (early, holds) = (planted!(turn.rows, FreedEarly), planted!(turn.rows, EstimateHeld));
+    let frees = (counted || early) && !holds;
     let call = settle.call.filter(|_| settle.release || frees);
     turn.emit(PolicyEvent::LedgerSettled { call, rules: settle.rules.clone(), cost, at: settle.at })?;
     Ok(Reply::Done)
