@@ -410,7 +410,16 @@ impl Call<'_> {
             Ok(view) => return Ok(view),
             Err(position) => position,
         };
-        let query = CompletePosition { tenant: self.caller.tenant, session: id, position };
+        Box::pin(self.completed(id, position, name)).await
+    }
+
+    async fn completed(
+        &self,
+        session: SessionId,
+        position: Box<Position>,
+        name: &str,
+    ) -> Result<PositionView, Refusal> {
+        let query = CompletePosition { tenant: self.caller.tenant, session, position };
         let rows = Reader::after_own_commands(query.source().shard(&self.api.cluster)).await;
         let rows = rows.map_err(|_| refusal(Failure::OutcomeUnknown))?;
         rows.answer(&query).map_err(unreadable)?.ok_or_else(|| Refusal::not_found("session", name))

@@ -15,6 +15,7 @@ mod tenancy;
 
 pub use sealed::{KeysMissing, SealedUnder, check_keys, sealed_in_backup};
 
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
@@ -243,23 +244,29 @@ impl Cluster {
     ///
     /// # Errors
     /// As [`Failure`] says.
-    pub async fn execute(&self, mut command: Command) -> Result<Reply, Failure> {
+    pub fn execute(&self, command: Command) -> BoxFuture<'_, Result<Reply, Failure>> {
+        // A command has a kilobyte, and each future that holds it by value holds it twice.
+        Box::pin(self.executed(Box::new(command)))
+    }
+
+    async fn executed(&self, mut command: Box<Command>) -> Result<Reply, Failure> {
         // Before anything is reserved or installed for it elsewhere.
         let home = self.0.home(&command);
         home.check_disk(&command)?;
         self.keep_quotas(&mut command).await?;
         if command.body.decides_gate() && !home.tenancies().are_confirmed() {
-            self.0.try_confirm(home).await;
+            Box::pin(self.0.try_confirm(home)).await;
         }
         let limited = command.body.may_need_ledger();
         let starts = matches!(command.body, Body::Session(SessionCommand::Start(_)));
+        // Boxed, because most commands go straight to their shard, and each caller's future holds the longest way.
         if let Some(tenant) = command.body.changes_tenancy(command.tenant) {
-            return self.change_tenancy(command, tenant).await;
+            return Box::pin(self.change_tenancy(*command, tenant)).await;
         }
         match (starts, limited) {
-            (true, _) => self.start(command).await,
-            (false, true) => self.limited(command).await,
-            (false, false) => home.submit(command).await,
+            (true, _) => Box::pin(self.start(*command)).await,
+            (false, true) => Box::pin(self.limited(*command)).await,
+            (false, false) => home.submit(*command).await,
         }
     }
 

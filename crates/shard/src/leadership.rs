@@ -72,7 +72,8 @@ impl Leadership {
         {
             return Ok(term);
         }
-        let read = self.raft.ensure_linearizable(ReadPolicy::ReadIndex).await;
+        // Boxed: openraft's future has 2.7 KB, and would be a part of every reader's.
+        let read = Box::pin(self.raft.ensure_linearizable(ReadPolicy::ReadIndex)).await;
         read.map(|read| read.committed_leader_id().term).map_err(|error| self.failure(error))
     }
 
@@ -82,7 +83,7 @@ impl Leadership {
     /// As of [`Leadership::term`].
     pub(crate) async fn read_index(&self) -> Result<u64, Failure> {
         self.check()?;
-        let read = self.raft.ensure_linearizable(ReadPolicy::ReadIndex).await;
+        let read = Box::pin(self.raft.ensure_linearizable(ReadPolicy::ReadIndex)).await;
         read.map(|read| read.log_id().index).map_err(|error| self.failure(error))
     }
 
