@@ -245,7 +245,7 @@ impl Cluster {
     /// # Errors
     /// As [`Failure`] says.
     pub fn execute(&self, command: Command) -> BoxFuture<'_, Result<Reply, Failure>> {
-        // A command has a kilobyte, and each future that holds it by value holds it twice.
+        // A command is large, and each future that is given one by value has room for it twice.
         Box::pin(self.executed(Box::new(command)))
     }
 

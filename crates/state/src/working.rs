@@ -17,13 +17,18 @@ use crate::session::Session;
 use crate::work::{WaitItem, WorkItem};
 use crate::{IndexKey, Key, Kind, Open, OpenItem, Row, View, ViewError};
 
+/// The kinds of row that a batch keeps when it has read them: each command reads them several times, or all commands do. A
+/// session's data, history and open items are not among them: of a thousand commands they would take a gigabyte.
+const READ_ONCE: [Kind; 6] =
+    [Kind::Clock, Kind::Level, Kind::Machine, Kind::Run, Kind::Session, Kind::Tenancy];
+
 /// Changed rows in the order of their keys, each once: the row, or `None` if it is gone.
 pub type Changes = Vec<(Key, Option<Arc<Row>>)>;
 
 /// Changed rows over unchanged ones.
 pub struct Working<'a> {
     base: &'a dyn View,
-    /// True if rows that were read are kept, too.
+    /// True if rows of [`READ_ONCE`] are kept when they were read, too.
     keeps_reads: bool,
     known: RefCell<IndexMap<Key, Known, FixedState>>,
 }
@@ -125,8 +130,8 @@ impl<'a> Working<'a> {
         Self { base, keeps_reads: false, known: RefCell::default() }
     }
 
-    /// The copies of a batch, whose commands read many of the same rows: each row is read once from the rows below, which must
-    /// not change meanwhile. Holds all that the batch reads, which the time of a batch bounds.
+    /// The copies of a batch, whose commands read many of the same rows. The rows below must not change meanwhile: those that
+    /// are read again and again, such as the machine's, are read from there once, and kept until the batch ends.
     #[must_use]
     pub fn of_batch(base: &'a dyn View) -> Self {
         Self { keeps_reads: true, ..Self::new(base) }
@@ -194,7 +199,7 @@ impl<'a> Working<'a> {
             return Ok(known.row.clone());
         }
         let row = self.base.row(key)?;
-        if self.keeps_reads {
+        if self.keeps_reads && READ_ONCE.into_iter().any(|kind| key.is(kind)) {
             let known = Known { row: row.clone(), is_changed: false };
             self.known.borrow_mut().insert(key.clone(), known);
         }
