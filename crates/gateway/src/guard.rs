@@ -5,15 +5,12 @@
 //! Here a malformed request never gets as far as tonic.
 
 use axum::body::Body;
-use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response, Uri};
-use std::convert::Infallible;
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tonic::Status;
-use tower::{Layer, Service};
 
 use crate::admission::{Admission, Hold};
+use crate::around::{Answer, Answers, Around};
 use crate::beside::Beside;
 use crate::body;
 use crate::calls::{FRAME_HEADER_BYTES, method_at, unframe};
@@ -26,58 +23,22 @@ const GRPC_ENCODING: &str = "grpc-encoding";
 /// Digits that the gRPC specification allows in a time-out.
 const TIMEOUT_DIGITS_MAX: usize = 8;
 
-/// Puts a [`Guard`] before a service.
-#[derive(Clone)]
-pub(crate) struct GuardLayer(pub(crate) Admission);
-
-impl<S> Layer<S> for GuardLayer {
-    type Service = Guard<S>;
-
-    fn layer(&self, inner: S) -> Guard<S> {
-        Guard { inner, admission: self.0.clone() }
-    }
-}
-
 /// See the module.
 #[derive(Clone)]
-pub(crate) struct Guard<S> {
-    inner: S,
-    admission: Admission,
-}
+pub(crate) struct Guard(pub(crate) Admission);
 
-impl<S, B> Service<Request<B>> for Guard<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-    B::Error: Into<axum::BoxError>,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The service that was polled ready is the one that must be called.
-        let ready = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, ready);
-        let request = request.map(Body::new);
-        let admission = self.admission.clone();
+impl Around for Guard {
+    fn answer(&self, inner: impl Answers, request: Request<Body>) -> Answer {
+        let admission = self.0.clone();
         Box::pin(async move { Ok(answer(inner, &admission, request).await.unwrap_or_else(refused)) })
     }
 }
 
-async fn answer<S>(
-    mut inner: S,
+async fn answer(
+    mut inner: impl Answers,
     admission: &Admission,
     request: Request<Body>,
-) -> Result<Response<Body>, Refusal>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
-{
+) -> Result<Response<Body>, Refusal> {
     check_headers(&request)?;
     let deadline = deadline(request.headers())?;
     let work = async {

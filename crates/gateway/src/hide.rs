@@ -37,13 +37,18 @@ const MAIL_TOKEN_BYTES_MIN: usize = 56;
 
 /// See the module.
 #[derive(Clone)]
-pub(crate) struct Hide(pub(crate) Cluster);
+pub(crate) struct Hide {
+    /// Has the keys and roles of callers; without it nothing is hidden.
+    pub(crate) callers: Option<Cluster>,
+}
 
 impl Around for Hide {
     fn answer(&self, mut inner: impl Answers, request: Request<Body>) -> Answer {
-        let Some(method) = method_at(request.uri().path()) else { return Box::pin(inner.call(request)) };
+        let (Some(callers), Some(method)) = (&self.callers, method_at(request.uri().path())) else {
+            return Box::pin(inner.call(request));
+        };
         let mut replies = Replies {
-            cluster: self.0.clone(),
+            cluster: callers.clone(),
             credential: request.headers().get(header::AUTHORIZATION).cloned(),
             message: method.output(),
             pending: BytesMut::new(),

@@ -1,9 +1,9 @@
 //! The services of the one port: the gRPC services with health and reflection, JSON and gRPC-Web over the same
 //! services, and the plain pages.
 
-use axum::{Router, body::Body, response::IntoResponse, routing::get};
+use axum::{Router, response::IntoResponse, routing::get};
 use http::{
-    HeaderName, HeaderValue, Method, Request, Response, StatusCode,
+    HeaderName, HeaderValue, Method, Request, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
 };
 use std::convert::Infallible;
@@ -13,23 +13,19 @@ use std::sync::{
 };
 use std::time::Duration;
 use switchward_shard::Cluster;
-use tonic::{
-    server::NamedService,
-    service::{Routes, RoutesBuilder},
-};
+use tonic::server::NamedService;
 use tonic_health::{
     ServingStatus,
     server::{HealthReporter, health_reporter},
 };
-use tonic_web::GrpcWebLayer;
-use tower::{Service, ServiceBuilder};
+use tower::{Layer as _, Service, ServiceBuilder};
 use tower_http::cors::CorsLayer;
 
 use crate::admission::Admission;
-use crate::around::{Answers, AroundLayer};
-use crate::guard::GuardLayer;
+use crate::around::{Answers, AroundLayer, Surrounded};
+use crate::by_name::ByName;
+use crate::guard::Guard;
 use crate::hide::Hide;
-use crate::port::Port;
 use crate::trace::TraceLayer;
 use crate::transcode::Transcode;
 
@@ -49,7 +45,7 @@ const WHOLE: &str = "";
 ///
 /// Messages are limited by the guard before them, so a service needs no limits of its own.
 pub struct Services {
-    routes: RoutesBuilder,
+    by_name: ByName,
     /// Looks up the role of a caller, to hide what they may not read.
     callers: Option<Cluster>,
 }
@@ -61,15 +57,16 @@ impl Services {
         // Most clients of reflection in other languages still ask by the older name.
         let reflection = reflected().build_v1().expect("the embedded descriptors are valid");
         let older = reflected().build_v1alpha().expect("the embedded descriptors are valid");
-        services.routes.add_service(reflection).add_service(older);
+        services.by_name.add(reflection);
+        services.by_name.add(older);
         (services, health)
     }
 
     /// Only health: reflection needs a key, which a gateway cannot check.
     pub(crate) async fn of_gateway() -> (Self, Health) {
         let (reporter, health_service) = health_reporter();
-        let mut routes = Routes::builder();
-        routes.add_service(health_service);
+        let mut by_name = ByName::default();
+        by_name.add(health_service);
         let health = Health {
             reporter,
             ready: Arc::default(),
@@ -81,7 +78,7 @@ impl Services {
         health.reporter.set_service_status(WRITES, ServingStatus::Serving).await;
         health.reporter.set_service_status(LIVENESS, ServingStatus::Serving).await;
         health.set_not_ready().await;
-        (Self { routes, callers: None }, health)
+        (Self { by_name, callers: None }, health)
     }
 
     /// With one more service, as `SessionServiceServer::new(...)` makes it.
@@ -97,7 +94,7 @@ impl Services {
         S::Response: IntoResponse,
         S::Future: Send + 'static,
     {
-        self.routes.add_service(service);
+        self.by_name.add(service);
         self
     }
 
@@ -107,27 +104,20 @@ impl Services {
         Self { callers: Some(callers), ..self }
     }
 
-    /// The services as a router, to which layers such as authentication are added before [`one_port`].
-    pub fn into_router(self) -> Router {
-        let router = self.routes.routes().prepare().into_axum_router();
-        match self.callers {
-            Some(callers) => router.layer(AroundLayer(Hide(callers))),
-            None => router,
-        }
+    /// The services, which hide what their callers may not read.
+    pub(crate) fn into_hiding(self) -> HidingServices {
+        AroundLayer(Hide { callers: self.callers }).layer(self.by_name)
     }
 }
+
+/// Services by name, whose replies lose what their callers may not read.
+pub(crate) type HidingServices = Surrounded<Hide, ByName>;
 
 fn reflected() -> tonic_reflection::server::Builder<'static> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(switchward_api::FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_types::pb::FILE_DESCRIPTOR_SET)
-}
-
-/// The whole port: `pages` at their own paths, and at every other path the services by gRPC, gRPC-Web and JSON. Pages of
-/// the given origins may call the services from a browser. Bodies of calls are read as `admission` lets them.
-pub fn one_port(services: Router, pages: Router, origins: Vec<HeaderValue>, admission: &Admission) -> Port {
-    Port::new(calls(services, origins, admission), pages)
 }
 
 /// Calls by gRPC, gRPC-Web and JSON.
@@ -140,9 +130,7 @@ pub(crate) fn calls(
         .option_layer((!origins.is_empty()).then(|| cors(origins)))
         .layer(TraceLayer)
         .layer(AroundLayer(Transcode(admission.clone())))
-        .map_response(|response: Response<tonic::body::Body>| response.map(Body::new))
-        .layer(GrpcWebLayer::new())
-        .layer(GuardLayer(admission.clone()))
+        .layer(AroundLayer(Guard(admission.clone())))
         .service(services)
 }
 

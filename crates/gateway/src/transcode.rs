@@ -16,6 +16,8 @@ mod request;
 use axum::body::Body;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use prost_reflect::{DynamicMessage, MethodDescriptor};
+use tonic_web::GrpcWebLayer;
+use tower::{Layer as _, Service as _, ServiceExt as _};
 
 use crate::admission::Admission;
 use crate::around::{Answer, Answers, Around};
@@ -41,6 +43,11 @@ impl Around for Transcode {
     fn answer(&self, mut inner: impl Answers, request: Request<Body>) -> Answer {
         match Kind::of(&request) {
             Kind::Grpc => Box::pin(inner.call(request)),
+            Kind::GrpcWeb => {
+                let inner = inner.map_request(|request: Request<tonic::body::Body>| request.map(Body::new));
+                let answered = GrpcWebLayer::new().layer(inner).call(request);
+                Box::pin(async move { Ok(answered.await?.map(Body::new)) })
+            }
             Kind::Json(method) => {
                 let admission = self.0.clone();
                 Box::pin(async move {
@@ -56,6 +63,7 @@ impl Around for Transcode {
 /// The kind of a request, by its head.
 enum Kind {
     Grpc,
+    GrpcWeb,
     Json(&'static MethodDescriptor),
     Refused(Box<Refused>),
 }
@@ -69,8 +77,13 @@ impl Kind {
             return Refused::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, Reason::Unimplemented, message)
                 .into();
         }
-        if (grpc || GRPC_WEB.contains(&essence.as_str())) && request.method() == Method::POST {
-            return Self::Grpc;
+        if request.method() == Method::POST {
+            if grpc {
+                return Self::Grpc;
+            }
+            if GRPC_WEB.contains(&essence.as_str()) {
+                return Self::GrpcWeb;
+            }
         }
         let path = request.uri().path();
         let Some(method) = method_at(path) else {

@@ -13,8 +13,9 @@ use switchward_gateway::{
     auth::NewKey,
     decision::{self, SignIn},
     mail::{self, MailIngress},
+    one_port::{OneService, one_port},
     proxy::CallServer,
-    routes::{Health, Services, one_port},
+    routes::{Health, Services},
     sealing, serve, services, webhooks,
 };
 use switchward_machine::TenantId;
@@ -222,7 +223,7 @@ impl Node {
         let sends_mail = !matches!(mail, Mail::None);
         let api = if development { api.of_development() } else { api };
         api.keeping(Arc::new(quarantine));
-        let routes = services::all(all, &api).into_router();
+        let routes = OneService::of(services::all(all, &api));
         let routes = pass_on(connections.as_ref(), &cluster, routes);
         let Mails { channel, ingress, listeners, pages: mail_pages } =
             Mails::of(mail, &api, &cluster).await?;

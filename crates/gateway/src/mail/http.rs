@@ -90,7 +90,7 @@ impl Drop for Permit {
     }
 }
 
-/// The route of mail, to be added to the other pages of [`one_port`](crate::routes::one_port). Only the callers in
+/// The route of mail, to be added to the other pages of [`one_port`](crate::one_port::one_port). Only the callers in
 /// `trusted`, as `TENANT/NAME`, are believed about the path of a message.
 pub fn pages(ingress: &MailIngress, trusted: &[String]) -> Router {
     let handler = Handler { ingress: ingress.clone(), trusted: trusted.into(), permits: Permits::default() };

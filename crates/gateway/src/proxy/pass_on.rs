@@ -1,6 +1,6 @@
 //! A server that passes on what its failed replicas would have answered.
 
-use axum::{Router, body::Body};
+use axum::body::Body;
 use http::{Request, Response};
 use std::sync::Arc;
 use switchward_shard::{Cluster, Shard};
@@ -10,7 +10,7 @@ use super::far::PassedOn;
 use super::forward::{Payload, Proxy, ReplyKind};
 use super::need::Need;
 use super::service::whole;
-use crate::around::{Answer, Answers, Around, AroundLayer};
+use crate::around::{Answer, Answers, Around};
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
 
@@ -30,9 +30,9 @@ impl PassOn {
         Self(Arc::new(Parts { cluster, proxy }))
     }
 
-    /// Puts this before the services.
-    pub fn before(self, services: Router) -> Router {
-        services.layer(AroundLayer(self))
+    /// Returns true while a replica of this server has failed.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.0.cluster.failed() > 0
     }
 
     /// Returns true if this server has what a call needs.
@@ -50,7 +50,7 @@ impl PassOn {
 
 impl Around for PassOn {
     fn answer(&self, mut inner: impl Answers, request: Request<Body>) -> Answer {
-        if self.0.cluster.failed() == 0 || method_at(request.uri().path()).is_none() {
+        if method_at(request.uri().path()).is_none() {
             return Box::pin(inner.call(request));
         }
         let pass_on = self.clone();

@@ -19,7 +19,7 @@ const HEALTH_PATH: &str = "/grpc.health.v1.Health/{method}";
 pub async fn gateway_port(proxy: &Proxy, origins: Vec<HeaderValue>, memory: usize) -> (Port, Health) {
     let (services, health) = Services::of_gateway().await;
     let admission = Admission::of_gateway(Arc::new(proxy.clone()), memory);
-    let services = GatewayCalls { proxy: proxy.clone(), local: services.into_router() };
+    let services = GatewayCalls { proxy: proxy.clone(), local: services.into_hiding() };
     let calls = calls(services, origins, &admission);
     let all_pages = health.pages().route_service(HEALTH_PATH, calls.clone()).merge(pages(proxy));
     (Port::of_gateway(calls, all_pages), health)

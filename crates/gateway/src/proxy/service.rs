@@ -1,6 +1,6 @@
 //! The calls of a gateway: everything is passed on but health, which it answers itself.
 
-use axum::{Router, body::Body};
+use axum::body::Body;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
@@ -18,13 +18,14 @@ use crate::admission::Admission;
 use crate::calls::{method_at, unframe};
 use crate::error::{Reason, Refusal};
 use crate::guard::deadline;
+use crate::routes::HidingServices;
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct GatewayCalls {
     pub(crate) proxy: Proxy,
     /// What the gateway answers itself.
-    pub(crate) local: Router,
+    pub(crate) local: HidingServices,
 }
 
 impl Service<Request<Body>> for GatewayCalls {

@@ -34,7 +34,7 @@ use axum::{Router, routing::any};
 
 use crate::api::Api;
 
-/// The paths of webhooks, to stand beside the other pages of [`one_port`](crate::routes::one_port).
+/// The paths of webhooks, to stand beside the other pages of [`one_port`](crate::one_port::one_port).
 pub fn pages(api: &Api) -> Router {
     Router::new()
         .route("/v1/callbacks/{token}", any(callback::by_path))

@@ -9,7 +9,8 @@ use switchward_gateway::{
     auth::NewKey,
     decision::{self, SignIn},
     mail,
-    routes::{Services, one_port},
+    one_port::{OneService, one_port},
+    routes::Services,
     sealing,
     serve::serve,
     services::{self, Pinged, Pings},
@@ -460,7 +461,7 @@ async fn serve_one(
         .merge(webhooks::pages(&api))
         .merge(decision::pages(api.clone()))
         .merge(mail::pages(&posting::ingress(&api), &[]));
-    let app = one_port(services::all(all, &api).into_router(), pages, Vec::new(), &Admission::of(&api));
+    let app = one_port(OneService::of(services::all(all, &api)), pages, Vec::new(), &Admission::of(&api));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("the listener is bound");
     let (stop, stopped) = oneshot::channel::<()>();

@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use switchward_api::v1::session_service_server::SessionServiceServer;
-use switchward_gateway::routes::{Health, Services, one_port};
+use switchward_gateway::one_port::{OneService, one_port};
+use switchward_gateway::routes::{Health, Services};
 use switchward_gateway::serve::serve;
 use switchward_gateway::{Admission, ConnectionLimits};
 use tokio::net::TcpListener;
@@ -36,7 +37,7 @@ impl Server {
         let (services, health) = Services::new().await;
         let sessions = fake::Sessions::default();
         let stuck = Arc::clone(&sessions.stuck);
-        let services = services.with(SessionServiceServer::new(sessions)).into_router();
+        let services = OneService::of(services.with(SessionServiceServer::new(sessions)));
         let app = one_port(services, health.pages(), Vec::new(), &Admission::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("the listener is bound");

@@ -1,12 +1,11 @@
 //! The connections of a server to the others of its cluster.
 
 use anyhow::Context as _;
-use axum::Router;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use switchward_gateway::proxy::{AnswersDelivery, CallServer, LocalMaps, PassOn, Proxy};
-use switchward_gateway::{Api, Port, mail::QuarantinesByTransport};
+use switchward_gateway::{Api, Port, mail::QuarantinesByTransport, one_port::OneService};
 use switchward_machine::Digest;
 use switchward_peer::{CallDialer, Hello, PROTOCOL, PeerLimits, PeerName, PeerOptions, Peers};
 use switchward_shard::{Clock, Cluster, MemberHandler, MemberOptions, MemberStart, RaftSettings, Transport};
@@ -197,12 +196,16 @@ impl Connections {
 }
 
 /// Services that pass on what this server's failed replicas would have answered; a server alone has nobody to pass it to.
-pub(crate) fn pass_on(connections: Option<&Connections>, cluster: &Cluster, services: Router) -> Router {
+pub(crate) fn pass_on(
+    connections: Option<&Connections>,
+    cluster: &Cluster,
+    services: OneService,
+) -> OneService {
     let Some(connections) = connections else { return services };
     let dialer = Arc::new(ToServers(connections.dialer.clone()));
     let maps = Arc::new(LocalMaps(cluster.clone()));
     let proxy = Proxy::of_server(connections.config.server, maps, dialer);
-    PassOn::new(cluster.clone(), proxy).before(services)
+    services.passing_on(PassOn::new(cluster.clone(), proxy))
 }
 
 /// Refuses a data folder that is not that of this server.

@@ -14,7 +14,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use switchward_gateway::{
     Admission, Api, ConnectionLimits,
-    routes::{Services, one_port},
+    one_port::{OneService, one_port},
+    routes::Services,
     serve, services,
 };
 use switchward_shard::{
@@ -248,7 +249,7 @@ async fn serve_at(cluster: Cluster, announce: oneshot::Sender<String>) -> anyhow
     let address = format!("http://{}", listener.local_addr()?);
     let (all, health) = Services::new().await;
     let api = Api::new(cluster, None);
-    let routes = services::all(all, &api).into_router();
+    let routes = OneService::of(services::all(all, &api));
     let app = one_port(routes, health.pages(), Vec::new(), &Admission::of(&api));
     // The test may be gone.
     let _sent = announce.send(address);
