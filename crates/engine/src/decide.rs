@@ -1,5 +1,6 @@
 //! `decide`: from a batch of commands to one decision.
 
+use std::borrow::Borrow;
 use std::ops::ControlFlow;
 use switchward_machine::Time;
 use switchward_state::level::HIGHEST;
@@ -35,7 +36,7 @@ pub struct Decided {
 ///
 /// # Errors
 /// A row cannot be read: nothing of the batch may be used.
-pub fn decide(batch: &[Command], view: &dyn View, now: Time) -> Result<Decided, ViewError> {
+pub fn decide(batch: &[impl Borrow<Command>], view: &dyn View, now: Time) -> Result<Decided, ViewError> {
     decide_while(batch, view, Stamp { now, level: HIGHEST }, &mut |_| true)
 }
 
@@ -45,7 +46,7 @@ pub fn decide(batch: &[Command], view: &dyn View, now: Time) -> Result<Decided, 
 /// # Errors
 /// As [`decide`].
 pub fn decide_while(
-    batch: &[Command],
+    batch: &[impl Borrow<Command>],
     view: &dyn View,
     stamp: Stamp,
     more: &mut dyn FnMut(usize) -> bool,
@@ -58,7 +59,7 @@ pub fn decide_while(
     let mut answers = Vec::with_capacity(batch.len());
     let mut bytes = 0;
     for command in batch {
-        match one_turn(command, &mut rows, Stamp { now: at, level }, &mut bytes) {
+        match one_turn(command.borrow(), &mut rows, Stamp { now: at, level }, &mut bytes) {
             ControlFlow::Continue((answer, turn)) => {
                 answers.push(answer);
                 turns.extend(turn);

@@ -246,14 +246,14 @@ impl Cluster {
     /// As [`Failure`] says.
     pub fn execute(&self, command: Command) -> BoxFuture<'_, Result<Reply, Failure>> {
         // A command is large, and each future that is given one by value has room for it twice.
-        Box::pin(self.executed(Box::new(command)))
+        Box::pin(self.executed(Arc::new(command)))
     }
 
-    async fn executed(&self, mut command: Box<Command>) -> Result<Reply, Failure> {
+    async fn executed(&self, mut command: Arc<Command>) -> Result<Reply, Failure> {
         // Before anything is reserved or installed for it elsewhere.
         let home = self.0.home(&command);
         home.check_disk(&command)?;
-        self.keep_quotas(&mut command).await?;
+        self.keep_quotas(Arc::make_mut(&mut command)).await?;
         if command.body.decides_gate() && !home.tenancies().are_confirmed() {
             Box::pin(self.0.try_confirm(home)).await;
         }
@@ -261,17 +261,17 @@ impl Cluster {
         let starts = matches!(command.body, Body::Session(SessionCommand::Start(_)));
         // Boxed, because most commands go straight to their shard, and each caller's future holds the longest way.
         if let Some(tenant) = command.body.changes_tenancy(command.tenant) {
-            return Box::pin(self.change_tenancy(*command, tenant)).await;
+            return Box::pin(self.change_tenancy(command, tenant)).await;
         }
         match (starts, limited) {
-            (true, _) => Box::pin(self.start(*command)).await,
-            (false, true) => Box::pin(self.limited(*command)).await,
-            (false, false) => home.submit(*command).await,
+            (true, _) => Box::pin(self.start(command)).await,
+            (false, true) => Box::pin(self.limited(command)).await,
+            (false, false) => home.submit(command).await,
         }
     }
 
-    async fn start(&self, command: Command) -> Result<Reply, Failure> {
-        let first = self.0.submit(command.clone()).await;
+    async fn start(&self, command: Arc<Command>) -> Result<Reply, Failure> {
+        let first = self.0.submit(Arc::clone(&command)).await;
         let missing = |failure: &Failure| matches!(failure, Failure::Rejected(no) if no.reason == Reason::MachineMissing);
         if !first.as_ref().is_err_and(missing) {
             return first;
@@ -301,7 +301,7 @@ impl Cluster {
         self.0.home(command).submit(install).await.map(|_| ())
     }
 
-    async fn limited(&self, mut command: Command) -> Result<Reply, Failure> {
+    async fn limited(&self, mut command: Arc<Command>) -> Result<Reply, Failure> {
         let mut last = Failure::Overloaded;
         for _ in 0..LIMITS_ASKED_MAX {
             let plan = {
@@ -321,8 +321,8 @@ impl Cluster {
                 asked => asked.map_err(Failure::before)?,
             };
             let passed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            command.take_along(limits.map(|check| check.aged(passed_ms)));
-            match self.0.submit(command.clone()).await {
+            Arc::make_mut(&mut command).take_along(limits.map(|check| check.aged(passed_ms)));
+            match self.0.submit(Arc::clone(&command)).await {
                 // The rules or the session have changed since they were asked about.
                 Err(Failure::Rejected(no)) if no.reason == Reason::LimitsStale => last = Failure::Overloaded,
                 other => return other,
@@ -353,12 +353,14 @@ impl Cluster {
     /// reservation that cannot be given back lapses.
     async fn reserve(&self, command: &Command, ledgers: Ledgers) -> Result<LimitCheck, Failure> {
         let Ledgers { call, rules, estimate } = ledgers;
-        let inner = |process: String, body| Command {
-            scope: Scope::Ledger(process),
-            request: None,
-            expected_sequence: None,
-            body,
-            ..command.clone()
+        let inner = |process: String, body| {
+            Arc::new(Command {
+                scope: Scope::Ledger(process),
+                request: None,
+                expected_sequence: None,
+                body,
+                ..command.clone()
+            })
         };
         let (mut parts, mut held) = (Vec::new(), Vec::new());
         for (process, rules) in by_ledger(&rules) {

@@ -15,7 +15,7 @@ use switchward_engine::{Decided, Stamp, decide_while};
 use switchward_state::{Command, Reason, Rejection, Reply};
 use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
-use tracing::{Instrument as _, Span, info_span};
+use tracing::{Instrument as _, Span, debug_span};
 
 use crate::clock::{Clock, instant};
 use crate::evolved::{caught, check_entry, of_panic};
@@ -28,6 +28,7 @@ use crate::metrics::ShardMetrics;
 use crate::propose::{Proposer, Unwritten};
 use crate::queue::{Exit, Job};
 use crate::shared::PendingDecision;
+use crate::traces::TRACES;
 use crate::types::Payload;
 
 /// The only task that decides a shard's commands.
@@ -116,7 +117,10 @@ impl DecideLoop {
     fn span(&self, batch: &[Job]) -> Span {
         let shard = self.group.shared.state.group().0;
         let first = batch.first().and_then(|job| job.span.id());
-        let span = info_span!(parent: first, "shard.batch", shard, commands = batch.len());
+        let span = debug_span!(target: TRACES, parent: first, "shard.batch", shard, commands = batch.len());
+        if span.is_disabled() {
+            return span;
+        }
         for job in batch.iter().skip(1) {
             span.follows_from(job.span.id());
         }
@@ -125,7 +129,7 @@ impl DecideLoop {
 
     /// Answers a batch, or only its first commands if their decision fills one entry; the rest is queued again.
     async fn serve(&mut self, batch: impl Iterator<Item = Job>, jobs: &Exit) -> Result<(), Failure> {
-        let (mut commands, mut waiting): (Vec<Command>, Vec<Waiting>) =
+        let (mut commands, mut waiting): (Vec<Arc<Command>>, Vec<Waiting>) =
             batch.map(|job| (job.command, (job.answer, job.span, job.since))).unzip();
         loop {
             match self.caught_batch(&commands, jobs).await {
@@ -146,7 +150,8 @@ impl DecideLoop {
                     give_back(jobs, &mut commands, &mut waiting, middle);
                 }
                 Err(Unanswered::Undecidable(why)) => {
-                    self.report(&commands, &why);
+                    let span = waiting.first().map_or_else(Span::none, |(_, span, _)| span.clone());
+                    span.in_scope(|| self.report(&commands, &why));
                     fail(waiting, &Failure::Internal);
                     return Ok(());
                 }
@@ -172,7 +177,7 @@ impl DecideLoop {
     ///
     /// # Errors
     /// A command panics, or breaks what must hold: the working copies are gone, and nothing has happened.
-    fn decide(&self, commands: &[Command], jobs: &Exit) -> Result<Decided, String> {
+    fn decide(&self, commands: &[Arc<Command>], jobs: &Exit) -> Result<Decided, String> {
         let allowance = jobs.allowance();
         let commands = allowance.first(commands);
         let begun = instant();
@@ -208,14 +213,14 @@ impl DecideLoop {
         Unanswered::Undecidable(why)
     }
 
-    fn report(&self, commands: &[Command], why: &str) {
+    fn report(&self, commands: &[Arc<Command>], why: &str) {
         let Some(command) = commands.first() else { return };
         let (shard, tenant, scope) = (self.group.shared.state.group().0, command.tenant.0, &command.scope);
         tracing::error!(shard, tenant, ?scope, why, "failed to decide a command; nothing was changed");
     }
 
     /// Answers a batch. If it panics after its decision was handed to the log, nobody knows whether it is committed.
-    async fn caught_batch(&mut self, commands: &[Command], jobs: &Exit) -> Result<Answers, Unanswered> {
+    async fn caught_batch(&mut self, commands: &[Arc<Command>], jobs: &Exit) -> Result<Answers, Unanswered> {
         let answers = AssertUnwindSafe(self.batch(commands, jobs)).catch_unwind().await;
         answers.unwrap_or_else(|panic| {
             self.group.fail(of_panic(&*panic));
@@ -224,7 +229,7 @@ impl DecideLoop {
     }
 
     /// Answers the commands, or the first of them if their decision fills one entry.
-    async fn batch(&mut self, commands: &[Command], jobs: &Exit) -> Result<Answers, Unanswered> {
+    async fn batch(&mut self, commands: &[Arc<Command>], jobs: &Exit) -> Result<Answers, Unanswered> {
         self.log_within_bound().await;
         let term = self.leadership.term().await.map_err(|failure| self.stopped(failure))?;
         // The others' clocks are known a moment after the others are.
@@ -342,7 +347,7 @@ fn fail(waiting: Vec<Waiting>, failure: &Failure) {
 }
 
 /// Queues all but the first `begun` commands again.
-fn give_back(jobs: &Exit, commands: &mut Vec<Command>, waiting: &mut Vec<Waiting>, begun: usize) {
+fn give_back(jobs: &Exit, commands: &mut Vec<Arc<Command>>, waiting: &mut Vec<Waiting>, begun: usize) {
     let begun = begun.min(commands.len());
     let left = commands.split_off(begun).into_iter().zip(waiting.split_off(begun));
     jobs.give_back(left.map(|(command, (answer, span, since))| Job { command, answer, span, since }));

@@ -74,6 +74,7 @@ mod state_machine;
 mod tenancies;
 mod throttle;
 mod timers;
+mod traces;
 mod types;
 mod verify;
 mod view;

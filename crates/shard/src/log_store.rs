@@ -15,12 +15,13 @@ use std::sync::Arc;
 use switchward_state::Levels;
 use switchward_store::{Done, GroupId, GroupLog, LogRecord, Meta, StoreError};
 use tokio::sync::{Notify, oneshot};
-use tracing::{Span, info_span};
+use tracing::{Span, debug_span};
 
 use crate::codec::{decode_entry, decode_json, decode_log_id, encode_entry, encode_json};
 use crate::failed::Failed;
 use crate::level::check_entry;
 use crate::limits::LOG_READ_BYTES_MAX;
+use crate::traces::TRACES;
 use crate::types::{Entry, LogId, TypeConfig, Vote};
 
 /// One group's part of the shared log.
@@ -107,9 +108,15 @@ impl LogStore {
     /// The span of an append, until it is on disk.
     fn span(&self, records: &[LogRecord]) -> Span {
         let parent = std::mem::replace(&mut *self.proposed.lock(), Span::none());
-        let bytes: usize = records.iter().map(|record| record.bytes.len()).sum();
-        let index = records.first().map_or(0, |record| record.index);
-        info_span!(parent: parent, "log.append", shard = self.group.0, index, entries = records.len(), bytes)
+        debug_span!(
+            target: TRACES,
+            parent: parent,
+            "log.append",
+            shard = self.group.0,
+            index = records.first().map_or(0, |record| record.index),
+            entries = records.len(),
+            bytes = records.iter().map(|record| record.bytes.len()).sum::<usize>(),
+        )
     }
 
     /// The index of the last entry before the kept tail of at most `entries_kept` entries and `bytes_kept` bytes;

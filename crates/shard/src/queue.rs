@@ -29,7 +29,7 @@ use crate::limits::{BATCH_BYTES_MAX, BATCH_SHARED_BYTES, BATCH_SHARED_TIME, COST
 
 /// A command that waits for its answer.
 pub(crate) struct Job {
-    pub(crate) command: Command,
+    pub(crate) command: Arc<Command>,
     pub(crate) answer: oneshot::Sender<Result<Reply, Failure>>,
     /// The caller's span.
     pub(crate) span: Span,
@@ -69,9 +69,9 @@ pub(crate) struct Allowance {
 impl Allowance {
     /// Returns the first commands whose input fits into `bytes` together, at least one. What else their decision
     /// holds is known only once they are decided.
-    pub(crate) fn first<'c>(&self, commands: &'c [Command]) -> &'c [Command] {
+    pub(crate) fn first<'c>(&self, commands: &'c [Arc<Command>]) -> &'c [Arc<Command>] {
         let mut input = 0;
-        let fits = |command: &&Command| {
+        let fits = |command: &&Arc<Command>| {
             input += command.body.carried();
             input <= self.bytes
         };
@@ -150,7 +150,7 @@ impl Exit {
     }
 
     /// Charges tenants for the time that their commands took.
-    pub(crate) fn charge<'c>(&self, took: impl Iterator<Item = (&'c Command, Duration)>) {
+    pub(crate) fn charge<'c>(&self, took: impl Iterator<Item = (&'c Arc<Command>, Duration)>) {
         let now = instant();
         let mut lines = self.0.lines.lock();
         for (command, took) in took {
@@ -165,7 +165,7 @@ impl Exit {
     }
 
     /// Records how long it took to write the decision on these commands, and its size in bytes.
-    pub(crate) fn wrote(&self, commands: &[Command], took: Duration, bytes: usize) {
+    pub(crate) fn wrote(&self, commands: &[Arc<Command>], took: Duration, bytes: usize) {
         let now = instant();
         let costs: Vec<usize> = commands.iter().map(|command| cost::cost(&command.body)).collect();
         let all = costs.iter().sum::<usize>().max(1);
@@ -221,7 +221,7 @@ mod tests {
     fn job(tenant: TenantId, body: Body) -> (Job, Receiver<Result<Reply, Failure>>) {
         let (answer, wait) = oneshot::channel();
         let command = Command::of_server(tenant, Scope::Shard, body);
-        (Job { command, answer, span: Span::none(), since: Instant::now() }, wait)
+        (Job { command: command.into(), answer, span: Span::none(), since: Instant::now() }, wait)
     }
 
     fn answer(note: &str) -> Body {
@@ -324,7 +324,7 @@ mod tests {
         for _ in 0..4 * TURN_COST {
             put(&queue, OTHERS[0], answer("")).unwrap();
             let (mut heavy, _wait) = job(OTHERS[1], answer(""));
-            heavy.command.settings.quotas.weight = Some(3);
+            Arc::make_mut(&mut heavy.command).settings.quotas.weight = Some(3);
             queue.put(heavy).unwrap();
         }
         let first = take(&exit, 4 * TURN_COST);
@@ -337,7 +337,7 @@ mod tests {
         let rests = |weight: Option<u32>| {
             let (queue, exit) = queue();
             let (mut heavy, _heavy) = job(NOISY, answer(""));
-            heavy.command.settings.quotas.weight = weight;
+            Arc::make_mut(&mut heavy.command).settings.quotas.weight = weight;
             let (light, _light) = job(OTHERS[0], answer(""));
             let late = Instant::now() - Duration::from_secs(1);
             let took = [(&heavy.command, 4 * BATCH_SHARED_TIME), (&light.command, BATCH_SHARED_TIME)];
@@ -412,9 +412,9 @@ mod tests {
     fn what_commands_carry_counts_before_they_are_decided() {
         let allowance = Allowance { time: BATCH_SHARED_TIME, bytes: BATCH_SHARED_BYTES };
         let first = |notes: &[usize]| {
-            let commands: Vec<Command> = notes
+            let commands: Vec<Arc<Command>> = notes
                 .iter()
-                .map(|length| Command::of_server(NOISY, Scope::Shard, answer(&"x".repeat(*length))))
+                .map(|length| Command::of_server(NOISY, Scope::Shard, answer(&"x".repeat(*length))).into())
                 .collect();
             allowance.first(&commands).len()
         };

@@ -10,7 +10,7 @@ use switchward_state::{Command, Reply, ViewError};
 use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use tracing::{Instrument as _, info_span};
+use tracing::{Instrument as _, Span, debug_span};
 
 use crate::clock::{Clock, instant};
 use crate::contact::ContactWatch;
@@ -26,6 +26,7 @@ use crate::queue::{Entrance, Job, Refused, queue};
 use crate::remote::{ReadRounds, Remote};
 use crate::tenancies::Tenancies;
 use crate::timers::{TimerCounts, Timers};
+use crate::traces::TRACES;
 use crate::view::StateView;
 use crate::watch::{LeadershipChanges, Watched};
 
@@ -180,7 +181,15 @@ impl Shard {
     ///
     /// # Errors
     /// As [`Failure`] says.
-    pub async fn submit(&self, command: Command) -> Result<Reply, Failure> {
+    pub fn submit(
+        &self,
+        command: impl Into<Arc<Command>>,
+    ) -> impl Future<Output = Result<Reply, Failure>> + Send + '_ {
+        // A command is large: neither this future nor the queue moves it.
+        self.submitted(command.into())
+    }
+
+    async fn submitted(&self, command: Arc<Command>) -> Result<Reply, Failure> {
         let Some(remote) = &self.group.remote else { return self.submit_here(command).await };
         if self.draining() {
             return Err(Failure::Draining);
@@ -189,9 +198,9 @@ impl Shard {
         loop {
             // A server that drains leads nothing any more: what it took before goes to the new leader.
             let outcome = if self.leads() && !self.draining() {
-                self.submit_here(command.clone()).await
+                self.submit_here(Arc::clone(&command)).await
             } else {
-                remote.submit(command.clone()).await
+                remote.submit(Arc::clone(&command)).await
             };
             let again = matches!(outcome, Err(Failure::Electing | Failure::Draining));
             let deadline = *deadline.get_or_insert_with(Remote::deadline);
@@ -205,7 +214,7 @@ impl Shard {
     ///
     /// # Errors
     /// As [`Failure`] says.
-    pub(crate) async fn submit_here(&self, command: Command) -> Result<Reply, Failure> {
+    pub(crate) async fn submit_here(&self, command: Arc<Command>) -> Result<Reply, Failure> {
         if self.draining() {
             return Err(Failure::Draining);
         }
@@ -217,8 +226,10 @@ impl Shard {
         }
         self.check_disk(&command)?;
         let (answer, wait) = oneshot::channel();
-        let span = info_span!("shard.command", shard = self.group.shared.state.group().0);
-        let put = self.queue.put(Job { command, answer, span: span.clone(), since: instant() });
+        let span = debug_span!(target: TRACES, "shard.command", shard = self.group.shared.state.group().0);
+        // What is logged about the command has the id of its request.
+        let of_job = if span.is_disabled() { Span::current() } else { span.clone() };
+        let put = self.queue.put(Job { command, answer, span: of_job, since: instant() });
         let outcome = match put {
             Ok(()) => wait.instrument(span).await.unwrap_or_else(|_| Err(self.gone())),
             Err(Refused::Full) => Err(Failure::Overloaded),

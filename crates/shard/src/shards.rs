@@ -102,7 +102,7 @@ impl Shards {
         command.scope.bucket(command.tenant).map_or(&self.catalogue, |bucket| self.shard_of(bucket))
     }
 
-    pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
+    pub(crate) async fn submit(&self, command: Arc<Command>) -> Result<Reply, Failure> {
         self.home(&command).submit(command).await
     }
 

@@ -35,7 +35,8 @@ impl Drop for Telemetry {
 }
 
 /// What is traced, however little is logged: the server's own spans, from the API to the disk.
-const TRACED: &str = "off,switchward=info,switchward_gateway=info,switchward_shard=info";
+const TRACED: &str =
+    "off,switchward=info,switchward_gateway=info,switchward_shard=info,switchward_shard::traces=debug";
 
 /// The filter of a level, or of a filter such as `info,switchward_shard=debug,openraft=info`.
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {

@@ -13,7 +13,11 @@ use crate::shards::Shards;
 impl Cluster {
     /// Changes the catalogue's record, then every shard's copy. Runs as a task of its own: a caller who disconnects
     /// in between must not leave the shards with the old copy.
-    pub(super) async fn change_tenancy(&self, command: Command, tenant: TenantId) -> Result<Reply, Failure> {
+    pub(super) async fn change_tenancy(
+        &self,
+        command: Arc<Command>,
+        tenant: TenantId,
+    ) -> Result<Reply, Failure> {
         let shards = Arc::clone(&self.0);
         let change = async move {
             let reply = shards.submit(command).await?;

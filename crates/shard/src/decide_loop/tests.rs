@@ -4,13 +4,15 @@ use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver as _;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use switchward_engine::decide;
 use switchward_machine::{Digest, TenantId, Time};
 use switchward_state::catalogue::{CatalogueCommand, CreateTenant, Settings};
-use switchward_state::{Body, Command, Levels, Reply, RequestId, Scope};
+use switchward_state::{Body, Command, Decision, Levels, Reply, RequestId, Scope};
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tempfile::TempDir;
 
 use crate::clock::ManualClock;
+use crate::evolved::check_entry;
 use crate::failure::Failure;
 use crate::group::{Group, GroupOptions, GroupStart, RaftSettings};
 use crate::no_peers::NoPeers;
@@ -23,7 +25,7 @@ const PANICS: &str = "panics";
 const BREAKS: &str = "breaks";
 
 /// Fails as the commands say.
-pub(super) fn strike(commands: &[Command]) -> Result<(), String> {
+pub(super) fn strike(commands: &[Arc<Command>]) -> Result<(), String> {
     let ids = commands.iter().filter_map(|command| command.request.as_ref());
     ids.map(|request| request.id.as_str()).try_for_each(|id| match id {
         PANICS => panic!("planted"),
@@ -102,4 +104,23 @@ async fn a_command_that_cannot_be_decided_costs_its_caller_alone() {
         }
     }
     assert_eq!((alone.shard.group().failed(), alone.fatal.lock().len()), (None, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_entry_that_does_not_read_as_what_was_decided_does_not_get_into_the_log() {
+    let alone = Alone::open().await;
+    let view = alone.shard.read_stale();
+    let decided = |id: &str| {
+        let decided = decide(&[create(id)], &view, Time(1_750_064_400_000)).unwrap();
+        (decided.decision.unwrap(), decided.changes)
+    };
+    let ((one, changes), (other, _)) = (decided("one"), decided("other"));
+    let checked = |entry: &[u8]| check_entry(entry, &one, &changes, &view);
+    let entry = one.encode();
+    assert_eq!(checked(&entry), Ok(()));
+    let differs = checked(&other.encode()).unwrap_err();
+    assert_eq!(differs, "the entry does not read as what was decided");
+    assert!(checked(&entry[..entry.len() - 1]).is_err());
+    let elsewhere = Decision { at: Time(one.at.0 + 1), ..one.clone() };
+    assert!(checked(&elsewhere.encode()).is_err());
 }

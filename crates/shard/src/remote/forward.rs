@@ -52,9 +52,9 @@ impl Remote {
     ///
     /// # Errors
     /// As [`Failure`] says; [`Failure::Electing`] after [`LEADER_WAIT`] without a leader.
-    pub(crate) async fn submit(&self, command: Command) -> Result<Reply, Failure> {
+    pub(crate) async fn submit(&self, command: Arc<Command>) -> Result<Reply, Failure> {
         let _permit = self.permits.take(command.tenant).ok_or(Failure::Overloaded)?;
-        let asked = LeaderRequest::Submit(Box::new(command));
+        let asked = LeaderRequest::Submit(command);
         let mut answered = self.ask(&asked, FORWARD_WAIT).await;
         if planted!(ForwardedTwice) && answered == Err(Failure::OutcomeUnknown) {
             answered = self.ask(&asked, FORWARD_WAIT).await;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use minicbor::{Decode, Decoder, Encode};
 use std::io;
+use std::sync::Arc;
 use switchward_state::{Command, Rejection, Reply, all_known};
 
 use crate::failure::Failure;
@@ -18,7 +19,7 @@ pub const QUESTION: u8 = 32;
 #[derive(Debug, Clone, PartialEq)]
 pub enum LeaderRequest {
     /// Execute this command.
-    Submit(Box<Command>),
+    Submit(Arc<Command>),
     /// Confirm with a majority that you lead, and say which entry a reader must have applied.
     ReadIndex,
     /// Fire the timers of this batch, if you still wait for it.
@@ -118,7 +119,7 @@ pub fn encode_asked(asked: &LeaderRequest) -> Bytes {
 pub fn decode_asked(bytes: &[u8]) -> io::Result<LeaderRequest> {
     Ok(match unframed(bytes)? {
         LeaderRequestForm::Submit(command) => {
-            LeaderRequest::Submit(Box::new(Command::decode(&command).map_err(bad)?))
+            LeaderRequest::Submit(Arc::new(Command::decode(&command).map_err(bad)?))
         }
         LeaderRequestForm::ReadIndex => LeaderRequest::ReadIndex,
         LeaderRequestForm::Fire(batch) => LeaderRequest::Fire(
@@ -226,7 +227,7 @@ mod tests {
         let command = Command::of_server(TenantId(7), Scope::Session(session), body);
         let batch = TimerBatch { shard: 2, term: 258, number: 3, timers: vec![Key::clock()] };
         vec![
-            ("submit", LeaderRequest::Submit(Box::new(command))),
+            ("submit", LeaderRequest::Submit(Arc::new(command))),
             ("read-index", LeaderRequest::ReadIndex),
             ("fire", LeaderRequest::Fire(batch)),
         ]

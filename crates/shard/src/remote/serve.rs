@@ -23,7 +23,7 @@ pub async fn serve(cluster: &Cluster, group: u64, asked: &[u8]) -> io::Result<By
 async fn answer(cluster: &Cluster, shard: &Shard, asked: LeaderRequest) -> Result<Answer, Failure> {
     match asked {
         LeaderRequest::Submit(command) => {
-            let reply = shard.submit_here(*command).await?;
+            let reply = shard.submit_here(command).await?;
             let index = shard.group().shared.position().map_or(0, |position| position.index);
             Ok(Answer::Reply { reply: Box::new(reply), index })
         }
