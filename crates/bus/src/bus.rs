@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use crate::error::BusError;
 use crate::limits::{
-    BODY_BYTES_MAX, CONSUMER_BYTES_MAX, COUNTED_MS, COUNTER_BYTES_MAX, COUNTERS_MAX, ID_BYTES_MAX,
-    ID_KNOWN_MS, IDLE_MS, STREAM_BYTES_MAX, STREAM_ENVELOPES_MAX,
+    ANSWER_BYTES_MAX, ANSWER_KEPT_MS, BODY_BYTES_MAX, CONSUMER_BYTES_MAX, COUNTED_MS, COUNTER_BYTES_MAX,
+    COUNTERS_MAX, ID_BYTES_MAX, ID_KNOWN_MS, IDLE_MS, STREAM_BYTES_MAX, STREAM_ENVELOPES_MAX,
 };
 
 /// Streams of envelopes, each with one group of consumers that share it.
@@ -24,6 +24,8 @@ use crate::limits::{
 /// - **Age by one clock.** [`Delivery::age`] comes from the clock of the bus. No clock of a publisher or consumer matters.
 /// - **One count for all.** [`count`](Self::count) counts ids in counters that all ends of the bus share. A counter that
 ///   nothing was added to for [`Settings::counted`], by the clock of the bus, is forgotten.
+/// - **Answers by name.** Who performs a job for a caller that waits [answers](Self::answer) under a name that both know, and
+///   the caller [takes](Self::answered) it. An answer that nobody takes is forgotten after [`Settings::answer_kept`].
 #[async_trait]
 pub trait Bus: Send + Sync + 'static {
     /// Appends an envelope to a stream, unless the stream holds one with the same id; see [`Published`].
@@ -97,6 +99,26 @@ pub trait Bus: Send + Sync + 'static {
     ///
     /// [`BusError::Closed`]; [`BusError::Unreachable`].
     async fn uncount(&self, count: &Count) -> Result<(), BusError>;
+
+    /// Gives an answer to the caller that waits for it under this name, or will: see [`answered`](Self::answered). Answers under one
+    /// name are taken in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Size`] if the name is empty or longer than [`ID_BYTES_MAX`], or the answer is longer than
+    /// [`ANSWER_BYTES_MAX`]; [`BusError::Closed`]; [`BusError::Unreachable`], after which it may be given.
+    async fn answer(&self, name: &str, answer: Vec<u8>) -> Result<(), BusError>;
+
+    /// Takes the answer under this name: at once if there is one, else the first that comes within `wait`, which is capped at
+    /// its limit. `None` if none comes. Nobody else gets an answer that was taken.
+    ///
+    /// Not cancel safe: a dropped call may have taken the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Size`] if the name is empty or longer than [`ID_BYTES_MAX`]; [`BusError::Closed`], also while waiting;
+    /// [`BusError::Unreachable`].
+    async fn answered(&self, name: &str, wait: Duration) -> Result<Option<Vec<u8>>, BusError>;
 
     /// Closes this end of the bus: every later call, and every waiting take, fails with [`BusError::Closed`].
     async fn close(&self);
@@ -214,6 +236,17 @@ impl Count {
     }
 }
 
+/// Checks the name of an answer.
+pub(crate) fn check_answer_name(name: &str) -> Result<(), BusError> {
+    within("name", name.len(), 1, ID_BYTES_MAX)
+}
+
+/// Checks an answer.
+pub(crate) fn check_answer(name: &str, answer: &[u8]) -> Result<(), BusError> {
+    check_answer_name(name)?;
+    within("answer", answer.len(), 0, ANSWER_BYTES_MAX)
+}
+
 /// Checks a consumer's name.
 pub(crate) fn check_consumer(name: &str) -> Result<(), BusError> {
     within("consumer", name.len(), 1, CONSUMER_BYTES_MAX)
@@ -272,6 +305,8 @@ pub struct Settings {
     pub id_known: Duration,
     /// How long a counter is kept after something was counted in it. Longer than the period that it counts for.
     pub counted: Duration,
+    /// How long an answer is kept that nobody takes.
+    pub answer_kept: Duration,
 }
 
 impl Default for Settings {
@@ -282,6 +317,7 @@ impl Default for Settings {
             bytes_max: STREAM_BYTES_MAX,
             id_known: Duration::from_millis(ID_KNOWN_MS),
             counted: Duration::from_millis(COUNTED_MS),
+            answer_kept: Duration::from_millis(ANSWER_KEPT_MS),
         }
     }
 }

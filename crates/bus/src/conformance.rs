@@ -3,6 +3,7 @@
 //! [`run`] runs every case on a bus of its own and returns those that failed. Cases never sleep; they wait in takes, so they
 //! are fast on a paused clock, and take some seconds on a real one.
 
+mod answers;
 mod counters;
 
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub const CASES: &[&str] = &[
     "empty wait",
     "counted",
     "counted for a while",
+    "answered",
+    "answers for a while",
     "close",
 ];
 
@@ -63,8 +66,14 @@ const SOON: Duration = Duration::from_secs(20);
 /// How long a case may take.
 const CASE_MAX: Duration = Duration::from_secs(60);
 const NONE: Duration = Duration::ZERO;
-const SETTINGS: Settings =
-    Settings { idle: IDLE, envelopes_max: 8, bytes_max: 64, id_known: SOON, counted: SOON };
+const SETTINGS: Settings = Settings {
+    idle: IDLE,
+    envelopes_max: 8,
+    bytes_max: 64,
+    id_known: SOON,
+    counted: SOON,
+    answer_kept: SOON,
+};
 
 type CaseResult = Result<(), String>;
 
@@ -103,6 +112,8 @@ async fn play(case: &str, factory: &dyn Factory) -> CaseResult {
         "empty wait" => empty_wait(factory).await,
         "counted" => counters::counted(factory).await,
         "counted for a while" => counters::counted_for_a_while(factory).await,
+        "answered" => answers::answered(factory).await,
+        "answers for a while" => answers::kept_for_a_while(factory).await,
         "close" => close(factory).await,
         other => Err(format!("unknown case {other}")),
     }
@@ -423,8 +434,9 @@ async fn close(factory: &dyn Factory) -> CaseResult {
         tokio::task::yield_now().await;
         bus.close().await;
     };
-    let (taken, ()) = tokio::join!(taking, closing);
+    let (taken, answered, ()) = tokio::join!(taking, bus.answered("a", SOON), closing);
     same("a waiting take", taken, Err(BusError::Closed))?;
+    same("who waits for an answer", answered, Err(BusError::Closed))?;
     same("whether the take waited to the end", begun.elapsed() >= SOON, false)?;
     let receipt = [Receipt::new("1".to_owned())];
     same("publish", bus.publish(Stream::Model, envelope("a", b"")).await, Err(BusError::Closed))?;
@@ -432,6 +444,8 @@ async fn close(factory: &dyn Factory) -> CaseResult {
     same("ack", bus.ack(Stream::Http, &receipt).await, Err(BusError::Closed))?;
     same("keep", bus.keep(Stream::Http, "one", &receipt).await, Err(BusError::Closed))?;
     same("count", bus.count(&counters::one("a", 1)).await, Err(BusError::Closed))?;
+    same("answer", bus.answer("a", Vec::new()).await, Err(BusError::Closed))?;
+    same("answered", bus.answered("a", SOON).await, Err(BusError::Closed))?;
     same("uncount", bus.uncount(&counters::one("a", 1)).await, Err(BusError::Closed))?;
     same("release", bus.release(Stream::Http, "one", &receipt).await, Err(BusError::Closed))
 }

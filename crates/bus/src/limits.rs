@@ -41,6 +41,12 @@ pub const COUNTER_BYTES_MAX: usize = 128;
 pub const COUNTED_MS: u64 = 7_200_000;
 /// Ids in all counters of a bus in memory. Beyond it the counters that would be forgotten first are forgotten now.
 pub const COUNTED_IDS_MAX: usize = 500_000;
+/// One answer to a caller that waits.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// How long an answer is kept that nobody takes.
+pub const ANSWER_KEPT_MS: u64 = 60_000;
+/// Answers that a bus in memory keeps. Beyond it the one that would be forgotten first is forgotten now.
+pub const ANSWERS_MAX: usize = 1_000;
 /// When to try again after the bus was full.
 pub const FULL_RETRY_MS: u64 = 1_000;
 

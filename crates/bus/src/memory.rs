@@ -1,5 +1,6 @@
 //! The bus of a single process.
 
+mod answers;
 mod counters;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -12,10 +13,12 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::bus::{
-    Bus, Count, Counting, Delivery, Envelope, Published, Receipt, Settings, Stream, check_consumer,
+    Bus, Count, Counting, Delivery, Envelope, Published, Receipt, Settings, Stream, check_answer,
+    check_answer_name, check_consumer,
 };
 use crate::error::BusError;
 use crate::limits::{FULL_RETRY_MS, TAKE_MAX, WAIT_MS_MAX};
+use answers::Answers;
 use counters::Counters;
 
 /// A [`Bus`] in the memory of this process; it ends with it.
@@ -23,6 +26,9 @@ pub struct Memory {
     settings: Settings,
     lines: [Line; Stream::ALL.len()],
     counters: Mutex<Counters>,
+    answers: Mutex<Answers>,
+    /// Notified whenever there is an answer more, or the bus was closed.
+    answers_changed: Notify,
 }
 
 /// One stream. If it is full, publishing is refused at once.
@@ -78,7 +84,9 @@ impl Memory {
     /// An empty bus.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings, lines: std::array::from_fn(|_| Line::default()), counters: Mutex::default() }
+        let lines = std::array::from_fn(|_| Line::default());
+        let (counters, answers, answers_changed) = (Mutex::default(), Mutex::default(), Notify::new());
+        Self { settings, lines, counters, answers, answers_changed }
     }
 
     fn line(&self, stream: Stream) -> &Line {
@@ -218,11 +226,42 @@ impl Bus for Memory {
         Ok(())
     }
 
+    async fn answer(&self, name: &str, answer: Vec<u8>) -> Result<(), BusError> {
+        check_answer(name, &answer)?;
+        self.check_open()?;
+        let now = Instant::now();
+        self.answers.lock().add(name, answer, now, now + self.settings.answer_kept);
+        self.answers_changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn answered(&self, name: &str, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
+        check_answer_name(name)?;
+        let end = Instant::now() + wait.min(Duration::from_millis(WAIT_MS_MAX));
+        loop {
+            // Registered before the look, so that no notification in between is missed.
+            let mut changed = pin!(self.answers_changed.notified());
+            changed.as_mut().enable();
+            self.check_open()?;
+            let now = Instant::now();
+            let found = self.answers.lock().take(name, now);
+            if found.is_some() || now >= end {
+                return Ok(found);
+            }
+            // Both are safe to drop: nothing is taken while waiting.
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep_until(end) => {}
+            }
+        }
+    }
+
     async fn close(&self) {
         for line in &self.lines {
             line.state.lock().closed = true;
             line.changed.notify_waiters();
         }
+        self.answers_changed.notify_waiters();
     }
 }
 

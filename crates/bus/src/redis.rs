@@ -8,6 +8,7 @@
 //! | `{<space>:<stream>}:bytes` | the bytes of the bodies in it |
 //! | `{<space>:<stream>}:ids` | the envelopes' ids in it, each with the time until which it is taken and its entry |
 //! | `{<space>:counters}:<name>` | a counter: the set of the ids that are counted in it; it expires |
+//! | `<space>:answer:<name>` | a list of the answers under a name that nobody has taken; it expires |
 //!
 //! Acknowledged entries are deleted, so the length of a stream counts the unacknowledged ones. All data may vanish at any
 //! time: the group is created again, counter and ids begin again with an empty stream, and the owner of the record publishes
@@ -19,6 +20,7 @@
 //! Every command but one goes over one connection that all callers share, which pipelines the commands of concurrent
 //! callers. A blocking read has a connection of its own.
 
+mod answers;
 mod config;
 mod entry;
 mod fault;
@@ -39,7 +41,10 @@ use tokio::time::{Instant, sleep};
 pub use config::{OpenError, RedisConfig};
 pub use probe::{Probe, probe};
 
-use crate::bus::{Bus, Count, Counting, Delivery, Envelope, Published, Receipt, Stream, check_consumer};
+use crate::bus::{
+    Bus, Count, Counting, Delivery, Envelope, Published, Receipt, Stream, check_answer, check_answer_name,
+    check_consumer,
+};
 use crate::error::BusError;
 use crate::limits::{BLOCK_MS_MAX, FULL_RETRY_MS, RECEIPTS_MAX, REGROUP_MS, SWEEP_MS, TAKE_MAX, WAIT_MS_MAX};
 use entry::{Entry, Receipted, of_receipt};
@@ -356,6 +361,25 @@ impl Bus for Redis {
             script.key(key);
         }
         self.run(&script).await.map(drop)
+    }
+
+    async fn answer(&self, name: &str, answer: Vec<u8>) -> Result<(), BusError> {
+        check_answer(name, &answer)?;
+        self.check_open()?;
+        self.give_answer(name, answer).await
+    }
+
+    async fn answered(&self, name: &str, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
+        check_answer_name(name)?;
+        self.check_open()?;
+        let end = Instant::now() + wait.min(Duration::from_millis(WAIT_MS_MAX));
+        let mut closed = self.closed.subscribe();
+        // Dropped only when the bus is closed, or its caller has gone.
+        tokio::select! {
+            biased;
+            _ = closed.wait_for(|closed| *closed) => Err(BusError::Closed),
+            taken = self.take_answer(name, end) => taken,
+        }
     }
 
     async fn close(&self) {

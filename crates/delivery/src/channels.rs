@@ -5,9 +5,11 @@ mod call;
 pub(crate) mod http;
 pub(crate) mod mail;
 pub(crate) mod model;
+pub(crate) mod ping;
 pub(crate) mod webhook;
 
 pub(crate) use call::CallContext;
 pub use http::{Answer, HttpRequest};
 pub use mail::MailChannel;
+pub use ping::{PingAnswer, PingFailure, ping};
 pub use webhook::{Event, Message, Webhook};

@@ -24,6 +24,7 @@ pub mod limits;
 pub mod mail;
 pub mod model;
 pub mod openid;
+pub mod reason_code;
 mod secret;
 pub mod worker;
 

@@ -89,7 +89,9 @@ impl ToShards {
 
     /// Records the health of an endpoint, and returns the command to the shard of a job; `None` if none is due.
     async fn command(&self, job: &JobHead, outcome: Outcome) -> Option<Command> {
-        if let JobChannel::Event { endpoint } = &job.channel {
+        if let JobChannel::Event { endpoint } = &job.channel
+            && !matches!(job.origin, Origin::Ping { .. })
+        {
             health::watch(&self.cluster, job.tenant, endpoint, &outcome).await;
         }
         match job.origin {
@@ -103,6 +105,8 @@ impl ToShards {
                 let scope = OutboxScope::from(job.session).scope();
                 Some(Command::of_server(job.tenant, scope, Body::Delivery(body)))
             }
+            // Its answer goes back over the bus, and nothing is recorded.
+            Origin::Ping { .. } => None,
         }
     }
 
@@ -166,6 +170,10 @@ pub(super) fn still_wanted(view: &ShardView, job: &JobHead) -> Result<bool, View
             let effect = view.effect_numbered(job.tenant, job.session, number)?;
             let Some(effect) = effect else { return Ok(false) };
             Ok(effect.dead().is_none() && effect.attempt() == Attempt { round, number: attempt })
+        }
+        Origin::Ping { .. } => {
+            let JobChannel::Event { endpoint } = &job.channel else { return Ok(false) };
+            view.has_endpoint(job.tenant, endpoint)
         }
     }
 }

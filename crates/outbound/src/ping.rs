@@ -1,8 +1,13 @@
-//! Single messages to endpoints, sent at once and outside of any session.
+//! Single messages to endpoints, sent at once and outside of any session: by this process, or over the bus by a worker in
+//! another one, whose answer comes back over the bus.
 
 use async_trait::async_trait;
-use std::time::{Duration, Instant};
-use switchward_delivery::{DeliveryReason, http::Client};
+use std::sync::Arc;
+use std::time::Duration;
+use switchward_bus::Bus;
+use switchward_delivery::channels::{Event, PingAnswer, Webhook, ping};
+use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
+use switchward_delivery::{DeliveryReason, Failed, http::Client};
 use switchward_gateway::{
     names,
     services::{Pinged, Pings},
@@ -10,59 +15,109 @@ use switchward_gateway::{
 use switchward_machine::{OpenId, SessionId, TenantId};
 use switchward_shard::{Clock as _, Cluster, SystemClock};
 use switchward_state::delivery::{Endpoint, FailureCode};
-use switchward_webhook::{
-    Body, Data, EventType, Group,
-    retry::{Attempt, AttemptOutcome},
-};
+use switchward_webhook::{Body, Data, EventType, Group};
+use tokio::sync::Semaphore;
 
 use crate::render::webhook;
 
 /// How long the answer to a single message may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How much longer who waits on the bus waits, so that the answer of a worker comes before.
+const ON_THE_WAY: Duration = Duration::from_secs(5);
+/// Single messages of this server that wait on the bus at one time: each holds a connection to Redis.
+const WAITING_MAX: usize = 32;
 /// The session that examples are about; there is none of that name.
 const EXAMPLE: SessionId = SessionId([0; 16]);
+/// The session of jobs that are about the tenant itself.
+const NO_SESSION: SessionId = SessionId([0; 16]);
+
+/// Who sends single messages.
+pub(super) enum PingedBy {
+    /// This process does.
+    ThisProcess(Box<Client>),
+    /// A worker in another process, which takes them from this bus.
+    Worker(Arc<dyn Bus>),
+}
 
 /// See the module.
-pub(super) struct Pinger(pub(super) Client, pub(super) Cluster);
+pub(super) struct Pinger {
+    by: PingedBy,
+    cluster: Cluster,
+    waiting: Semaphore,
+}
+
+impl Pinger {
+    pub(super) fn new(by: PingedBy, cluster: Cluster) -> Self {
+        Self { by, cluster, waiting: Semaphore::new(WAITING_MAX) }
+    }
+
+    async fn send(&self, tenant: TenantId, message_id: &str, event: Event) -> PingAnswer {
+        match &self.by {
+            PingedBy::ThisProcess(client) => ping(client, tenant.0, &event, PATIENCE).await,
+            PingedBy::Worker(bus) => match self.send_over(&**bus, tenant, message_id, event).await {
+                Ok(answer) => answer,
+                Err(failed) => PingAnswer::failed(failed),
+            },
+        }
+    }
+
+    /// Puts a message on the bus, and waits there for its answer.
+    ///
+    /// # Errors
+    /// NotBegun if it was not sent; Timeout if that is not known.
+    async fn send_over(
+        &self,
+        bus: &dyn Bus,
+        tenant: TenantId,
+        message_id: &str,
+        event: Event,
+    ) -> Result<PingAnswer, Failed> {
+        let not_sent = |why: String| Failed::new(DeliveryReason::NotBegun, why);
+        let _waits = self.waiting.try_acquire().map_err(|_| {
+            not_sent(format!("this server waits for the answers to {WAITING_MAX} single messages"))
+        })?;
+        let job = DeliveryJob {
+            tenant,
+            session: NO_SESSION,
+            origin: Origin::Ping { number: rand::random() },
+            input: JobInput::Webhook(Webhook::Event(event)),
+            ttl_ms: u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX),
+            idempotency_key: message_id.to_owned(),
+            traceparent: None,
+        };
+        let published = bus.publish(job.input.stream(), job.envelope()).await;
+        published.map_err(|error| not_sent(error.to_string()))?;
+        let unknown = |why: &str| Failed::new(DeliveryReason::Timeout, why);
+        let answer = bus.answered(&job.name(), PATIENCE + ON_THE_WAY).await;
+        let answer = answer.map_err(|error| unknown(&format!("the message may have been sent: {error}")))?;
+        let answer = answer.ok_or_else(|| {
+            unknown("no delivery process has answered in time; the message may have been sent")
+        })?;
+        PingAnswer::decode(&answer).ok_or_else(|| unknown("a delivery process has answered something else"))
+    }
+}
 
 #[async_trait]
 impl Pings for Pinger {
     async fn ping(&self, number: TenantId, name: &str, endpoint: &Endpoint, kind: EventType) -> Pinged {
         let (now, message_id) = (SystemClock.now(), format!("png_{:032x}", rand::random::<u128>()));
-        let began = Instant::now();
         let made = Body::new(kind, Duration::from_millis(now.0), example(name, endpoint, kind));
         let body = match made.and_then(|body| body.to_json()) {
             Ok(body) => body,
             Err(error) => return failed(Pinged::default(), FailureCode::WebhookFailed, error.to_string()),
         };
         let pinged = Pinged { message_id, body, ..Pinged::default() };
-        let signed =
-            webhook::signed(&self.1.ring(), number, endpoint, &pinged.message_id, now, pinged.body.clone());
-        let request = match signed {
-            Ok(event) => event.request(PATIENCE),
+        let ring = self.cluster.ring();
+        let signed = webhook::signed(&ring, number, endpoint, &pinged.message_id, now, pinged.body.clone());
+        let event = match signed {
+            Ok(event) => event,
             Err(why) => return failed(pinged, FailureCode::WebhookFailed, why),
         };
-        let answer = self.0.send_as_is(number.0, &request).await;
-        let pinged = Pinged { took: began.elapsed(), ..pinged };
-        match answer {
-            Ok(answer) => {
-                let status = Some(answer.status);
-                let message = format!("the endpoint answered {}", answer.status);
-                match Attempt::Answered(answer.status).verdict() {
-                    AttemptOutcome::Delivered => Pinged { status, ..pinged },
-                    AttemptOutcome::Gone => failed(
-                        Pinged { status, ..pinged },
-                        FailureCode::Attempt(DeliveryReason::ReceiverGone),
-                        message,
-                    ),
-                    AttemptOutcome::Failed => failed(
-                        Pinged { status, ..pinged },
-                        FailureCode::Attempt(DeliveryReason::ReceiverRefused),
-                        message,
-                    ),
-                }
-            }
-            Err(why) => failed(pinged, FailureCode::Attempt(why.reason), why.message),
+        let PingAnswer { status, failure, took_ms } = self.send(number, &pinged.message_id, event).await;
+        let pinged = Pinged { status, took: Duration::from_millis(took_ms), ..pinged };
+        match failure {
+            Some(why) => failed(pinged, FailureCode::Attempt(why.reason), why.message),
+            None => pinged,
         }
     }
 }

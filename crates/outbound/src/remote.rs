@@ -6,7 +6,8 @@
 //! server has put on the bus, on the channel that it is for, so it cannot settle a cost or complete the work of a worker.
 //!
 //! Chosen: questions to the servers, over the same connections as those of gateways. Rejected: outcomes over the bus, which
-//! could not say whether a job is still wanted without a second stream of answers.
+//! could not say whether a job is still wanted without a second stream of answers. Only the answer to a single message to an
+//! endpoint goes over the bus: nothing is recorded, and it is for the one server that waits.
 
 mod ask;
 mod form;

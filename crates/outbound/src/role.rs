@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::answers::ToShards;
 use crate::caps::Caps;
-use crate::ping::Pinger;
+use crate::ping::{PingedBy, Pinger};
 use crate::rules::{Known, Names, TenantRules};
 use crate::{capacity, effects, relay, timers};
 
@@ -82,11 +82,14 @@ impl Role {
         Self { bus, relays, worker: None }
     }
 
-    /// Returns the sender of single messages to endpoints; `None` if this process delivers nothing.
+    /// Returns the sender of single messages to endpoints: this process, or by the bus another one that delivers.
     #[must_use]
-    pub fn pinger(&self) -> Option<Arc<dyn Pings>> {
-        let worker = self.worker.as_ref()?;
-        Some(Arc::new(Pinger(worker.client.clone(), self.relays.cluster.clone())))
+    pub fn pinger(&self) -> Arc<dyn Pings> {
+        let by = match &self.worker {
+            Some(worker) => PingedBy::ThisProcess(Box::new(worker.client.clone())),
+            None => PingedBy::Worker(Arc::clone(&self.bus)),
+        };
+        Arc::new(Pinger::new(by, self.relays.cluster.clone()))
     }
 
     /// Takes no more jobs, waits until those that were begun are done or released, and closes the bus.

@@ -56,9 +56,7 @@ pub(crate) async fn start(
         Jobs::Here(mail) => Role::start(cluster, bus, worker(delivery, mail)?, delivery.waits_ms()?)?,
         Jobs::Elsewhere(settings) => Role::start_relays(cluster, bus, &settings),
     };
-    if let Some(pinger) = role.pinger() {
-        api.pinging(pinger);
-    }
+    api.pinging(role.pinger());
     Ok(Some(role))
 }
 

@@ -48,6 +48,8 @@ enum Fault {
     DoesNotWait,
     CountsEachTime,
     CountsForEver,
+    AnswersTwice,
+    KeepsAnswers,
     StaysOpen,
 }
 
@@ -72,6 +74,8 @@ const FAULTS: &[(Fault, &str)] = &[
     (Fault::DoesNotWait, "empty wait"),
     (Fault::CountsEachTime, "counted"),
     (Fault::CountsForEver, "counted for a while"),
+    (Fault::AnswersTwice, "answered"),
+    (Fault::KeepsAnswers, "answers for a while"),
     (Fault::StaysOpen, "close"),
 ];
 
@@ -88,6 +92,9 @@ impl Factory for Wrong {
         }
         if self.0 == Fault::CountsForEver {
             settings.counted = Duration::from_secs(86_400);
+        }
+        if self.0 == Fault::KeepsAnswers {
+            settings.answer_kept = Duration::from_secs(86_400);
         }
         Arc::new(Faulty { inner: Memory::new(settings), fault: self.0, times: AtomicUsize::new(0) })
     }
@@ -195,6 +202,20 @@ impl Bus for Faulty {
 
     async fn uncount(&self, count: &Count) -> Result<(), BusError> {
         self.inner.uncount(count).await
+    }
+
+    async fn answer(&self, name: &str, answer: Vec<u8>) -> Result<(), BusError> {
+        self.inner.answer(name, answer).await
+    }
+
+    async fn answered(&self, name: &str, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
+        let answered = self.inner.answered(name, wait).await?;
+        if let Some(answer) = &answered
+            && self.fault == Fault::AnswersTwice
+        {
+            self.inner.answer(name, answer.clone()).await?;
+        }
+        Ok(answered)
     }
 
     async fn close(&self) {

@@ -1,6 +1,6 @@
 //! The Lua scripts. A script is atomic, and is loaded again if the server lost it.
 //!
-//! In all but those of the counters, `KEYS[1]` is the stream, `KEYS[2]` the counter of the bytes in it, `KEYS[3]` a hash of the ids in it. Counter and hash are
+//! In all but those of the counters and the answers, `KEYS[1]` is the stream, `KEYS[2]` the counter of the bytes in it, `KEYS[3]` a hash of the ids in it. Counter and hash are
 //! beside the stream, so that a flush removes all, and begin again whenever the stream is empty, so that no error in them
 //! lasts. The hash has for each id until when it is taken, in milliseconds since 1970 by the server's clock, and after a
 //! space the entry that holds it. So it has no more ids than the stream has entries.
@@ -137,6 +137,13 @@ for i = 1, #KEYS do redis.call('SREM', KEYS[i], ARGV[1]) end
 return 1
 ";
 
+/// `KEYS[1]` is the list of the answers under a name. `ARGV`: answer, how long it is kept.
+const ANSWER: &str = r"
+redis.call('RPUSH', KEYS[1], ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 1
+";
+
 /// `ARGV`: group, idle. Deletes the consumers that have been idle for longer and hold nothing; deleting one would lose the
 /// deliveries that it holds.
 const SWEEP: &str = r"
@@ -164,6 +171,7 @@ pub(super) struct Scripts {
     pub(super) count: Script,
     pub(super) uncount: Script,
     pub(super) sweep: Script,
+    pub(super) answer: Script,
 }
 
 impl Scripts {
@@ -177,6 +185,7 @@ impl Scripts {
             count: Script::new(COUNT),
             uncount: Script::new(UNCOUNT),
             sweep: Script::new(SWEEP),
+            answer: Script::new(ANSWER),
         }
     }
 }

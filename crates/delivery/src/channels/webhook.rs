@@ -8,7 +8,7 @@ use serde_json::Value;
 use switchward_webhook::retry::{Attempt, AttemptOutcome};
 
 use super::CallContext;
-use crate::http::{Client, Request};
+use crate::http::{Client, Request, Response};
 use crate::limits::HOOK_MS_MAX;
 use crate::{DeliveryReason, Failed};
 
@@ -92,11 +92,19 @@ fn content(body: &str) -> (&'static str, Value) {
     }
 }
 
-/// Sends an event. An endpoint that is gone fails with a reason of its own.
+/// Sends an event.
 async fn send_event(client: &Client, call: &CallContext<'_>, event: &Event) -> Result<u16, Failed> {
     let mut request = event.request(call.deadline.min(Duration::from_millis(HOOK_MS_MAX)));
     call.add_trace(&mut request.headers);
     let response = client.send_as_is(call.tenant, &request).await?;
+    judged(&response)
+}
+
+/// The status of an endpoint's answer to an event.
+///
+/// # Errors
+/// It is not a success; an endpoint that is gone fails with a reason of its own.
+pub(super) fn judged(response: &Response) -> Result<u16, Failed> {
     let (status, retry_after) = (response.status, response.retry_after);
     let message = format!("the endpoint answered {status}");
     match Attempt::Answered(status).verdict() {

@@ -52,6 +52,7 @@ impl JobHead {
             Origin::Effect { number, round, attempt } => {
                 format!("{tenant}/{session}-{number}.{round}.{attempt}")
             }
+            Origin::Ping { number } => format!("{tenant}/{session}-ping.{number:016x}"),
         }
     }
 }

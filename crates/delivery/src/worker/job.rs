@@ -57,6 +57,14 @@ pub enum Origin {
         /// How many attempts of this round came before, from 0.
         attempt: u32,
     },
+    /// A single message to an endpoint, about no session: the server that sent it waits on the bus for the [answer] under the job's
+    /// name. It is attempted once.
+    ///
+    /// [answer]: crate::channels::PingAnswer
+    Ping {
+        /// A random number, which no other message has.
+        number: u64,
+    },
 }
 
 /// The input of a job, by channel.

@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
-use super::{AnswerError, DeliveryJob, DeliveryWorker};
+use super::{AnswerError, DeliveryJob, DeliveryWorker, Origin};
 use crate::limits::{JOBS_MAX, WORKER_KEEP_MS, WORKER_RETRY_MS, WORKER_WAIT_MS};
 use crate::model::Model;
 
@@ -76,6 +76,10 @@ impl DeliveryWorker {
             tracing::debug!(?job, count = delivery.count, "a delivery job is already in progress");
             return self.end(stream, &delivery.receipt).await;
         };
+        if let Origin::Ping { .. } = job.origin {
+            self.ping(&job, delivery, taken).await;
+            return self.end(stream, &delivery.receipt).await;
+        }
         let outcome = self.perform(&job, delivery.age.saturating_add(taken.elapsed())).await;
         tracing::debug!(?job, count = delivery.count, failed = outcome.is_err(), "finished a delivery job");
         match self.answers.answer(&job, outcome).await {

@@ -7,5 +7,6 @@ mod http;
 mod mail;
 mod model;
 mod openid;
+mod pings;
 mod server;
 mod worker;

@@ -103,8 +103,11 @@ fn a_job_is_written_and_read_as_ever() {
 
 #[test]
 fn every_input_is_read_as_it_was_written_and_never_shown() {
-    let origins =
-        [Origin::Work { item: OpenId(3), fence: 5 }, Origin::Effect { number: 3, round: 1, attempt: 2 }];
+    let origins = [
+        Origin::Work { item: OpenId(3), fence: 5 },
+        Origin::Effect { number: 3, round: 1, attempt: 2 },
+        Origin::Ping { number: u64::MAX },
+    ];
     let message = switchward_delivery::channels::Message {
         url: "https://a.example/".to_owned(),
         body: "the words of people".to_owned(),
@@ -131,6 +134,8 @@ fn no_two_attempts_have_the_same_name() {
         Origin::Work { item: OpenId(3), fence: 6 },
         Origin::Effect { number: 3, round: 0, attempt: 5 },
         Origin::Effect { number: 3, round: 5, attempt: 0 },
+        Origin::Ping { number: 3 },
+        Origin::Ping { number: 5 },
     ];
     let mut names = std::collections::BTreeSet::new();
     for tenant in [TenantId(1), TenantId(2)] {
@@ -621,6 +626,14 @@ impl Bus for Broken {
 
     async fn uncount(&self, count: &Count) -> Result<(), BusError> {
         self.inner.uncount(count).await
+    }
+
+    async fn answer(&self, name: &str, answer: Vec<u8>) -> Result<(), BusError> {
+        self.inner.answer(name, answer).await
+    }
+
+    async fn answered(&self, name: &str, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
+        self.inner.answered(name, wait).await
     }
 
     async fn close(&self) {

@@ -26,6 +26,15 @@ impl ShardView {
         Working::new(&self.0).tenancy_at(&Key::tenancy_record(tenant))
     }
 
+    /// Returns true if a tenant has an endpoint of this id, as the catalogue records it; false in other shards.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub(crate) fn has_endpoint(&self, tenant: TenantId, id: &str) -> Result<bool, ViewError> {
+        let record = self.tenancy_record(tenant)?;
+        Ok(record.is_some_and(|record| record.endpoints.iter().any(|endpoint| endpoint.id == id)))
+    }
+
     /// A session; `None` if it does not exist.
     ///
     /// # Errors

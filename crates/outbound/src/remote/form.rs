@@ -74,7 +74,7 @@ pub(super) enum SentOutcome {
     /// The attempt did not succeed.
     Failed {
         /// Why, as its code.
-        #[serde(with = "reason_code")]
+        #[serde(with = "switchward_delivery::reason_code")]
         reason: DeliveryReason,
         /// What happened.
         message: String,
@@ -82,24 +82,6 @@ pub(super) enum SentOutcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
     },
-}
-
-/// A reason as its code.
-mod reason_code {
-    use serde::de::Error as _;
-    use serde::{Deserialize as _, Deserializer, Serializer};
-    use switchward_delivery::DeliveryReason;
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-    pub(super) fn serialize<S: Serializer>(reason: &DeliveryReason, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(reason.code())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<DeliveryReason, D::Error> {
-        let code = String::deserialize(from)?;
-        DeliveryReason::from_code(&code)
-            .ok_or_else(|| D::Error::custom(format!("there is no reason with the code {code:?}")))
-    }
 }
 
 impl From<Outcome> for SentOutcome {
@@ -177,6 +159,7 @@ mod tests {
         vec![
             Question::Wanted(job(work, JobChannel::Http)),
             Question::Wanted(job(effect, event())),
+            Question::Wanted(job(Origin::Ping { number: 9 }, event())),
             report(
                 job(work, JobChannel::Http),
                 Ok(Delivered::Http(HttpAnswer { status: 204, body: Value::Null })),

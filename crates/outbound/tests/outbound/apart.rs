@@ -3,9 +3,13 @@
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
+use switchward_delivery::DeliveryReason;
 use switchward_gateway::proxy::AnswersDelivery as _;
 use switchward_machine::SessionId;
-use switchward_state::{Key, Kind, Row, View as _};
+use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, FailureCode};
+use switchward_state::seal::SecretOf;
+use switchward_state::{Body, Command, Key, Kind, Row, Scope, View as _};
+use switchward_webhook::{EventType, SigningSecret};
 
 use crate::leaders::{PROCESS, SHARD, TENANT, deployed, each_mail_is_sent_once, mails};
 use crate::servers::{NODES, Servers};
@@ -73,5 +77,47 @@ async fn a_report_counts_only_for_what_is_on_the_bus_and_on_its_channel() {
     assert_eq!(effects(&servers, session).await, before, "nothing has changed");
     assert_eq!(said(&servers, &report(before[0], r#""mail""#, sent)).await, Ok(r#""accepted""#.to_owned()));
     assert_eq!(effects(&servers, session).await, before[1..]);
+    servers.end().await;
+}
+
+/// The server that is asked delivers nothing itself. No address of this machine may be requested, so the worker refuses it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_single_message_is_sent_by_the_worker_and_its_answer_comes_back() {
+    let (servers, worker) = Servers::with_worker_apart().await;
+    deployed(&servers, "checkpoint", PROCESS).await;
+    let ring = servers.cluster(NODES[0]).ring();
+    let secret = SigningSecret::of(&[7; 32]).unwrap().text();
+    let put = ChangeEndpoint::Put {
+        id: "ops".to_owned(),
+        url: "https://127.0.0.1/in".to_owned(),
+        filters: Vec::new(),
+        secret: ring.seal([0; 24], TENANT, SecretOf::Endpoint("ops"), secret.as_bytes()).unwrap(),
+        key: None,
+        etag: String::new(),
+    };
+    let put = Body::Delivery(DeliveryCommand::Endpoint(put));
+    servers.cluster(NODES[0]).execute(Command::of_server(TENANT, Scope::Catalogue, put)).await.unwrap();
+    let record = servers.cluster(NODES[0]).catalogue().read().await.unwrap();
+    let record = record.row(&Key::tenancy_record(TENANT)).unwrap();
+    let Some(Row::Tenancy(record)) = record.as_deref() else { panic!("the tenant has a record") };
+    let pinged = servers.pinger().ping(TENANT, "acme", &record.endpoints[0], EventType::Ping).await;
+    assert_eq!(pinged.code, Some(FailureCode::Attempt(DeliveryReason::AddressRefused)), "{pinged:?}");
+    assert!(pinged.message_id.starts_with("png_") && pinged.body.contains("ping"), "{pinged:?}");
+
+    let head = |tenant: u32, endpoint: &str| {
+        format!(
+            r#"{{"tenant":{tenant},"session":"{}","origin":{{"ping":{{"number":1}}}},"channel":{{"event":{{"endpoint":"{endpoint}"}}}}}}"#,
+            SessionId([0; 16])
+        )
+    };
+    let wanted = async |head: String| said(&servers, &format!(r#"{{"wanted":{head}}}"#)).await.unwrap();
+    assert!(wanted(head(1, "ops")).await.starts_with(r#"{"wanted""#));
+    for unknown in [head(1, "other"), head(2, "ops")] {
+        assert_eq!(wanted(unknown).await, r#""gone""#);
+    }
+    let report =
+        format!(r#"{{"report":{{"job":{},"outcome":{{"webhook":{{"status":200}}}}}}}}"#, head(1, "ops"));
+    assert_eq!(said(&servers, &report).await, Ok(r#""gone""#.to_owned()), "nothing of it is recorded");
+    worker.end().await;
     servers.end().await;
 }

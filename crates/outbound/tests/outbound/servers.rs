@@ -14,6 +14,7 @@ use switchward_delivery::channels::MailChannel;
 use switchward_delivery::mail::{Composed, Post, Sender};
 use switchward_delivery::{DeliveryReason, Failed};
 use switchward_gateway::proxy::AnswersDelivery as _;
+use switchward_gateway::services::Pings;
 use switchward_machine::Bucket;
 use switchward_machine::Time;
 use switchward_outbound::{
@@ -132,6 +133,11 @@ impl Servers {
         let answers = Arc::new(from.clone());
         let worker = Worker::start(servers.bus.clone(), answers, from, settings(&servers.sent));
         (servers, worker.unwrap())
+    }
+
+    /// What sends single messages at the first server.
+    pub(crate) fn pinger(&self) -> Arc<dyn Pings> {
+        self.roles[0].pinger()
     }
 
     /// What answers delivery processes at a server.
