@@ -81,8 +81,9 @@ pub const LOG_ENTRIES_MAX: u64 = 200_000;
 pub const LOG_ENTRIES_KEPT: u64 = 1_000;
 /// The same, bytes.
 pub const LOG_BYTES_KEPT: u64 = 16 * 1024 * 1024;
-/// What a group's log keeps for replicas that lack it, bytes; one that lacks more gets a snapshot.
-pub const LOG_AWAY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// What a group's log keeps for replicas that lack it, bytes; one that lacks more gets a snapshot. A minute of a group's
+/// highest load is about a third of it.
+pub const LOG_AWAY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// The same, entries: some 30 bytes of memory each.
 pub const LOG_AWAY_ENTRIES_MAX: u64 = 1_000_000;
 /// How long after a replica was last heard of the log keeps what it lacks.

@@ -12,7 +12,7 @@ use crate::group::Group;
 use crate::limits::{
     DIRTY_BYTES_MAX, FLUSH_WAIT, LOG_BYTES_MAX, LOG_ENTRIES_MAX, MAINTENANCE_TICK, PARKED_TICKS,
 };
-use crate::retention::Leading;
+use crate::retention::{Leading, LogRetention};
 use crate::shard::Shard;
 use crate::shards::Shards;
 use crate::types::LogId;
@@ -29,7 +29,8 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
         }
         // Rows wait in memory while the remaining space is reserved for what cannot wait.
         let done = if shard.disk().admits_maintenance() {
-            round(shard.group(), &mut rest, &mut leading).await
+            let retention = shard.group().retention.at(shard.disk().level());
+            round(shard.group(), &retention, &mut rest, &mut leading).await
         } else {
             Ok(())
         };
@@ -67,7 +68,12 @@ impl Rest {
     }
 }
 
-async fn round(group: &Group, rest: &mut Rest, leading: &mut Leading) -> io::Result<()> {
+async fn round(
+    group: &Group,
+    retention: &LogRetention,
+    rest: &mut Rest,
+    leading: &mut Leading,
+) -> io::Result<()> {
     let dirty = group.shared.state.dirty_bytes();
     let at_rest = rest.is_long(group.shared.position());
     if dirty >= DIRTY_BYTES_MAX || (at_rest && dirty > 0) {
@@ -78,7 +84,7 @@ async fn round(group: &Group, rest: &mut Rest, leading: &mut Leading) -> io::Res
         let shared = Arc::clone(&group.shared);
         blocking(move || shared.settle()).await.map_err(io::Error::other)??;
     }
-    shorten(group, leading).await
+    shorten(group, retention, leading).await
 }
 
 /// Returns true if the log's bytes or entries exceed `1/of` of the purge threshold.
@@ -88,14 +94,14 @@ fn much(bytes: u64, entries: u64, of: u64) -> bool {
 
 /// Purges a log that is too long, except for its tail and what other replicas lack. openraft purges what a snapshot covers, and here the rows on
 /// disk are the snapshot: they are written and synced only if that lets enough of the log go.
-async fn shorten(group: &Group, leading: &mut Leading) -> io::Result<()> {
+async fn shorten(group: &Group, retention: &LogRetention, leading: &mut Leading) -> io::Result<()> {
     let (bytes, entries) = group.log.size();
     if !much(bytes, entries, 1) {
         return Ok(());
     }
     let index = |id: Option<LogId>| id.map(|id| id.index);
     let mut now = group.raft.metrics().borrow_watched().clone();
-    let Some(goes) = leading.purgeable(&group.log, &group.retention, &now) else { return Ok(()) };
+    let Some(goes) = leading.purgeable(&group.log, retention, &now) else { return Ok(()) };
     let covered = index(now.snapshot);
     let to_cover = index(now.last_applied).map(|applied| applied.min(goes));
     let (bytes, entries) = group.log.stretch(covered, to_cover);

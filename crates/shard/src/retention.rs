@@ -6,10 +6,11 @@
 
 use openraft::{Instant as _, RaftMetrics};
 use std::time::Duration;
+use switchward_store::DiskLevel;
 use tokio::time::Instant;
 
 use crate::limits::{
-    LOG_AWAY_BYTES_MAX, LOG_AWAY_ENTRIES_MAX, LOG_AWAY_MAX, LOG_BYTES_KEPT, LOG_ENTRIES_KEPT,
+    LOG_AWAY_BYTES_MAX, LOG_AWAY_ENTRIES_MAX, LOG_AWAY_MAX, LOG_BYTES_KEPT, LOG_BYTES_MAX, LOG_ENTRIES_KEPT,
 };
 use crate::log_store::LogStore;
 use crate::types::{LogId, TypeConfig};
@@ -28,6 +29,19 @@ pub struct LogRetention {
 impl Default for LogRetention {
     fn default() -> Self {
         Self { bytes_max: LOG_AWAY_BYTES_MAX, entries_max: LOG_AWAY_ENTRIES_MAX, away_max: LOG_AWAY_MAX }
+    }
+}
+
+impl LogRetention {
+    /// The same on a disk of this level. While it runs low, its space is for what is written: a replica that lacks more than a
+    /// log has anyway gets a snapshot.
+    pub(crate) fn at(self, level: DiskLevel) -> Self {
+        match level {
+            DiskLevel::Enough => self,
+            DiskLevel::Low | DiskLevel::Reserve | DiskLevel::Full => {
+                Self { bytes_max: self.bytes_max.min(LOG_BYTES_MAX), ..self }
+            }
+        }
     }
 }
 
@@ -110,6 +124,16 @@ mod tests {
         assert_eq!(spared(90, &[peer(95, 0), peer(99, 0)], AWAY_MAX), Some(90), "all have them");
         assert_eq!(spared(90, &[peer(95, 0), peer(40, 600)], AWAY_MAX), Some(40));
         assert_eq!(spared(90, &[peer(95, 0), peer(None, 3)], AWAY_MAX), None, "nothing is known of one");
+    }
+
+    #[test]
+    fn a_disk_that_runs_low_keeps_no_more_than_a_log_has_anyway() {
+        let (most, less) =
+            (LogRetention::default(), LogRetention { bytes_max: 7, ..LogRetention::default() });
+        assert_eq!(most.at(DiskLevel::Enough).bytes_max, LOG_AWAY_BYTES_MAX);
+        for level in [DiskLevel::Low, DiskLevel::Reserve, DiskLevel::Full] {
+            assert_eq!((most.at(level).bytes_max, less.at(level).bytes_max), (LOG_BYTES_MAX, 7));
+        }
     }
 
     #[test]
