@@ -50,7 +50,6 @@ const ABSENT: &[Absent] = &[
             "Policy.LedgerReserved",
             "Policy.LedgerSettled",
             "Policy.Policies.",
-            "Policy.Swept",
         ],
     },
     Absent {
@@ -101,6 +100,10 @@ const ABSENT: &[Absent] = &[
     },
 ];
 
+/// Happens in so few workflows that only long runs see it: a count of mails, or a remembered request, is given up hours or days
+/// after it was made.
+const RARE: [&str; 1] = ["Policy.Swept"];
+
 fn steps() -> usize {
     option_env!("RANDOM_STEPS").and_then(|steps| steps.parse().ok()).unwrap_or(STEPS)
 }
@@ -131,7 +134,9 @@ fn a_run_moves_only_by_its_own_exits() {
     }
     println!("{played} steps of {seed} workflows\n{tally}");
     assert_eq!(tally.rare(), Vec::<String>::new(), "what happened in less than 100 workflows");
-    assert_eq!(uncovered(tally.kinds(), ABSENT), Vec::<String>::new(), "kinds of events");
+    let mut kinds = tally.kinds().clone();
+    kinds.extend(RARE.map(str::to_owned));
+    assert_eq!(uncovered(&kinds, ABSENT), Vec::<String>::new(), "kinds of events");
 }
 
 /// Alternating logic and output states, each of which leads to the next; the last one leads to `last`, if given.
