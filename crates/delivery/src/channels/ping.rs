@@ -1,4 +1,4 @@
-//! Single messages to endpoints, which people send to try them: one attempt, whose answer goes back to who asked.
+//! Single messages, which people send to try an endpoint: one attempt, whose result goes back to the server that asked for it.
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ impl PingAnswer {
         serde_json::to_vec(self).expect("its fields have names and are numbers and text")
     }
 
-    /// Reads what was sent; `None` if it is no answer.
+    /// Decodes an answer. Returns `None` if the bytes are not one.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()

@@ -51,7 +51,7 @@ impl DeliveryWorker {
             Err(late) => PingAnswer::failed(late),
         };
         if let Err(error) = self.bus.answer(&job.name(), answer.encode()).await {
-            tracing::warn!(?job, %error, "failed to answer who sent a single message");
+            tracing::warn!(?job, %error, "failed to send the answer to a single message");
         }
     }
 }
