@@ -13,10 +13,9 @@ use switchward_gateway::{
     services::{Pinged, Pings},
 };
 use switchward_machine::{OpenId, SessionId, TenantId};
-use switchward_shard::{Clock as _, Cluster, SystemClock};
+use switchward_shard::{Clock as _, Cluster, SystemClock, TenantPermits};
 use switchward_state::delivery::{Endpoint, FailureCode};
 use switchward_webhook::{Body, Data, EventType, Group};
-use tokio::sync::Semaphore;
 
 use crate::render::webhook;
 
@@ -24,8 +23,12 @@ use crate::render::webhook;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How much longer who waits on the bus waits, so that the answer of a worker comes before.
 const ON_THE_WAY: Duration = Duration::from_secs(5);
-/// Single messages of this server that wait on the bus at one time: each holds a connection to Redis.
+/// Single messages that wait at this server for their answers: each that waits on the bus holds a connection to Redis.
 const WAITING_MAX: usize = 32;
+/// The same of one tenant.
+const WAITING_OF_TENANT_MAX: usize = 8;
+const BUSY: &str =
+    "too many messages to endpoints wait at this server for their answers; send it again later";
 /// The session that examples are about; there is none of that name.
 const EXAMPLE: SessionId = SessionId([0; 16]);
 /// The session of jobs that are about the tenant itself.
@@ -43,15 +46,18 @@ pub(super) enum PingedBy {
 pub(super) struct Pinger {
     by: PingedBy,
     cluster: Cluster,
-    waiting: Semaphore,
+    waiting: TenantPermits,
 }
 
 impl Pinger {
     pub(super) fn new(by: PingedBy, cluster: Cluster) -> Self {
-        Self { by, cluster, waiting: Semaphore::new(WAITING_MAX) }
+        Self { by, cluster, waiting: TenantPermits::new(WAITING_MAX, WAITING_OF_TENANT_MAX) }
     }
 
     async fn send(&self, tenant: TenantId, message_id: &str, event: Event) -> PingAnswer {
+        let Some(_waits) = self.waiting.take(tenant) else {
+            return PingAnswer::failed(Failed::new(DeliveryReason::NotBegun, BUSY));
+        };
         match &self.by {
             PingedBy::ThisProcess(client) => ping(client, tenant.0, &event, PATIENCE).await,
             PingedBy::Worker(bus) => match self.send_over(&**bus, tenant, message_id, event).await {
@@ -73,9 +79,6 @@ impl Pinger {
         event: Event,
     ) -> Result<PingAnswer, Failed> {
         let not_sent = |why: String| Failed::new(DeliveryReason::NotBegun, why);
-        let _waits = self.waiting.try_acquire().map_err(|_| {
-            not_sent(format!("this server waits for the answers to {WAITING_MAX} single messages"))
-        })?;
         let job = DeliveryJob {
             tenant,
             session: NO_SESSION,

@@ -3,7 +3,6 @@
 
 mod forward;
 mod message;
-mod permits;
 mod reads;
 mod serve;
 

@@ -23,16 +23,14 @@ use axum::{
     routing::any,
 };
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use parking_lot::Mutex;
 use serde_json::json;
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use switchward_machine::TenantId;
 use switchward_mail::{
     incoming::{Envelope, Peer},
     limits::MESSAGE_BYTES_MAX,
 };
+use switchward_shard::TenantPermits;
 
 use super::{MailIngress, Outcome};
 use crate::auth::{self, roles};
@@ -51,49 +49,14 @@ struct Handler {
     ingress: MailIngress,
     /// Callers trusted about the path of a message: `TENANT/NAME`, the name being a key's subject.
     trusted: Arc<[String]>,
-    permits: Permits,
-}
-
-/// How many messages of each tenant are being processed. Cheap to clone.
-#[derive(Clone, Default)]
-struct Permits(Arc<Mutex<HashMap<TenantId, usize>>>);
-
-/// A permit for one message, until it is dropped.
-struct Permit {
-    permits: Permits,
-    tenant: TenantId,
-}
-
-impl Permits {
-    /// Takes a permit for one more message, if both the server's and the tenant's limit allow it.
-    fn take(&self, tenant: TenantId) -> Option<Permit> {
-        let mut tenants = self.0.lock();
-        let all: usize = tenants.values().sum();
-        let own = tenants.get(&tenant).copied().unwrap_or_default();
-        if all >= MAIL_POSTS_MAX || own >= MAIL_POSTS_OF_TENANT_MAX {
-            return None;
-        }
-        tenants.insert(tenant, own + 1);
-        Some(Permit { permits: self.clone(), tenant })
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        let mut tenants = self.permits.0.lock();
-        if let Some(own) = tenants.get_mut(&self.tenant) {
-            *own -= 1;
-            if *own == 0 {
-                tenants.remove(&self.tenant);
-            }
-        }
-    }
+    permits: TenantPermits,
 }
 
 /// The route of mail, to be added to the other pages of [`one_port`](crate::one_port::one_port). Only the callers in
 /// `trusted`, as `TENANT/NAME`, are believed about the path of a message.
 pub fn pages(ingress: &MailIngress, trusted: &[String]) -> Router {
-    let handler = Handler { ingress: ingress.clone(), trusted: trusted.into(), permits: Permits::default() };
+    let permits = TenantPermits::new(MAIL_POSTS_MAX, MAIL_POSTS_OF_TENANT_MAX);
+    let handler = Handler { ingress: ingress.clone(), trusted: trusted.into(), permits };
     Router::new().route("/v1/mail", any(bring)).with_state(handler)
 }
 
@@ -184,23 +147,4 @@ fn envelope(request: &Request<Body>) -> Result<Envelope, Refusal> {
     }
     envelope.peer = address.map(|address| Peer { address, helo });
     Ok(envelope)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tenant_that_brings_many_messages_leaves_permits_for_others() {
-        let (permits, one) = (Permits::default(), TenantId(1));
-        let of_one: Vec<_> =
-            (0..MAIL_POSTS_OF_TENANT_MAX).map(|_| permits.take(one).expect("a permit is free")).collect();
-        assert!(permits.take(one).is_none(), "the tenant has all its permits");
-        let more = (MAIL_POSTS_OF_TENANT_MAX..MAIL_POSTS_MAX).zip((2..5).cycle());
-        let more = more.map(|(_, tenant)| permits.take(TenantId(tenant)));
-        let others: Vec<_> = more.map(|permit| permit.expect("a permit is free")).collect();
-        assert!(permits.take(TenantId(9)).is_none(), "no permit is left");
-        drop((of_one, others));
-        assert!(permits.take(one).is_some() && permits.0.lock().is_empty(), "the permits are free again");
-    }
 }

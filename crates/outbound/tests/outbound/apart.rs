@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
+use futures::poll;
 use switchward_delivery::DeliveryReason;
 use switchward_gateway::proxy::AnswersDelivery as _;
-use switchward_machine::SessionId;
-use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, FailureCode};
+use switchward_machine::{SessionId, TenantId, Time};
+use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, Endpoint, FailureCode, SourceSecret};
 use switchward_state::seal::SecretOf;
 use switchward_state::{Body, Command, Key, Kind, Row, Scope, View as _};
 use switchward_webhook::{EventType, SigningSecret};
@@ -119,5 +120,43 @@ async fn a_single_message_is_sent_by_the_worker_and_its_answer_comes_back() {
         format!(r#"{{"report":{{"job":{},"outcome":{{"webhook":{{"status":200}}}}}}}}"#, head(1, "ops"));
     assert_eq!(said(&servers, &report).await, Ok(r#""gone""#.to_owned()), "nothing of it is recorded");
     worker.end().await;
+    servers.end().await;
+}
+
+/// An endpoint of a tenant, at an address that nobody asks in this test.
+fn endpoint(servers: &Servers, tenant: TenantId) -> Endpoint {
+    let secret = SigningSecret::of(&[7; 32]).unwrap().text();
+    let ring = servers.cluster(NODES[0]).ring();
+    let sealed = ring.seal([0; 24], tenant, SecretOf::Endpoint("ops"), secret.as_bytes()).unwrap();
+    Endpoint {
+        id: "ops".to_owned(),
+        url: "https://hooks.example/in".to_owned(),
+        secrets: vec![SourceSecret { sealed, until: None }],
+        filters: Vec::new(),
+        disabled: None,
+        created: Time(1),
+        health: None,
+    }
+}
+
+/// No worker runs, so the messages wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn single_messages_of_one_tenant_do_not_block_those_of_others() {
+    const OF_TENANT: usize = 8;
+    let servers = Servers::without_worker().await;
+    let (pinger, other) = (servers.pinger(), TenantId(TENANT.0 + 1));
+    let (own, others) = (endpoint(&servers, TENANT), endpoint(&servers, other));
+    let own = || pinger.ping(TENANT, "acme", &own, EventType::Ping);
+    let mut waiting: Vec<_> = (0..OF_TENANT).map(|_| own()).collect();
+    for ping in &mut waiting {
+        assert!(poll!(ping).is_pending());
+    }
+    let refused = own().await;
+    assert_eq!(refused.code, Some(FailureCode::Attempt(DeliveryReason::NotBegun)), "{refused:?}");
+    let mut others = pinger.ping(other, "globex", &others, EventType::Ping);
+    assert!(poll!(&mut others).is_pending());
+    drop(waiting);
+    assert!(poll!(&mut own()).is_pending(), "who no longer waits takes no part of the limit");
+    drop(others);
     servers.end().await;
 }

@@ -120,14 +120,20 @@ impl Servers {
         servers
     }
 
-    /// Opens all servers, whose jobs a worker in another process does; the first server leads every group.
-    pub(crate) async fn with_worker_apart() -> (Self, Worker) {
+    /// Servers that publish, while nobody takes anything from the bus.
+    pub(crate) async fn without_worker() -> Self {
         let mut servers = Self::open(&[]).await;
         let settings_of_relays = RelaySettings { models: false, mail: true };
         for node in NODES {
             let (cluster, bus) = (servers.cluster(node), servers.bus.clone());
             servers.roles.push(Role::start_relays(cluster, bus, &settings_of_relays));
         }
+        servers
+    }
+
+    /// Opens all servers, whose jobs a worker in another process does; the first server leads every group.
+    pub(crate) async fn with_worker_apart() -> (Self, Worker) {
+        let servers = Self::without_worker().await;
         let answering = NODES.map(|node| servers.delivery_server(node));
         let from = FromServers::new(RotatingServers { answering, turn: AtomicU32::default() });
         let answers = Arc::new(from.clone());

@@ -11,14 +11,15 @@ use switchward_state::{Command, Reply};
 use tokio::time::Instant;
 
 use super::message::{Answer, LeaderRequest, QUESTION, decode_answer, encode_asked};
-use super::permits::ForwardPermits;
 use crate::clock::ClockOffset;
 use crate::failure::Failure;
 use crate::limits::{
-    APPLIED_WAIT, FORWARD_AGAIN, FORWARD_SERVERS_MAX, FORWARD_WAIT, LEADER_WAIT, READ_INDEX_WAIT,
+    APPLIED_WAIT, FORWARD_AGAIN, FORWARD_SERVERS_MAX, FORWARD_WAIT, FORWARDS_MAX, FORWARDS_OF_TENANT_MAX,
+    LEADER_WAIT, READ_INDEX_WAIT,
 };
 use crate::peers::{PeerConnection, PeerError, PeerRequest, Transport};
 use crate::shared::Shared;
+use crate::tenant_permits::TenantPermits;
 use crate::timers::{Fired, TimerBatch};
 use crate::types::Raft;
 
@@ -29,7 +30,7 @@ pub(crate) struct Remote {
     shared: Arc<Shared>,
     /// This server.
     own: u64,
-    permits: Arc<ForwardPermits>,
+    permits: TenantPermits,
     /// The highest entry that a reply of a leader was given with.
     answered: AtomicU64,
     /// The server that answered last as the leader, for a replica that has failed; 0 before the first.
@@ -39,7 +40,8 @@ pub(crate) struct Remote {
 impl Remote {
     pub(crate) fn of(transport: Arc<dyn Transport>, raft: Raft, shared: Arc<Shared>, own: u64) -> Self {
         let [answered, answers] = [(); 2].map(|()| AtomicU64::new(0));
-        Self { transport, raft, shared, own, permits: Arc::default(), answered, answers }
+        let permits = TenantPermits::new(FORWARDS_MAX, FORWARDS_OF_TENANT_MAX);
+        Self { transport, raft, shared, own, permits, answered, answers }
     }
 
     /// See [`Transport::clock_offsets`].
