@@ -15,6 +15,7 @@ use crate::blocking::blocking;
 use crate::codec::{Applied, encode_json};
 use crate::evolved::{caught, evolved};
 use crate::limits::DISK_WAIT;
+use crate::log_store::LogStore;
 use crate::mark::Mark;
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
@@ -25,6 +26,7 @@ use crate::types::{LogId, Membership, Snapshot, SnapshotMeta, TypeConfig};
 /// One group's state, and the tasks that are notified when it changes.
 pub struct StateMachine {
     shared: Arc<Shared>,
+    log: LogStore,
     applied: Applied,
     /// The prefixes of the index entries that the leader's tasks are notified of.
     relay: Vec<u8>,
@@ -37,19 +39,24 @@ impl StateMachine {
     ///
     /// # Errors
     /// The stored position cannot be read or synced, or the rows are of a feature level that this server does not know.
-    pub(crate) fn open(shared: Arc<Shared>) -> io::Result<Self> {
+    pub(crate) fn open(shared: Arc<Shared>, log: LogStore) -> io::Result<Self> {
         // What an earlier process wrote may not be on disk yet, and the log is purged up to what is.
         let applied = shared.persist()?.unwrap_or_default();
         shared.check_level()?;
         shared.at(applied.last);
         shared.outbox.count(&shared.view()).map_err(io::Error::other)?;
         let (relay, due, removals) = (IndexKey::relay(), IndexKey::due(), IndexKey::removals());
-        Ok(Self { shared, applied, relay, due, removals })
+        Ok(Self { shared, log, applied, relay, due, removals })
     }
 
     /// The last entry that the rows hold.
     pub(crate) fn last_applied(&self) -> Option<LogId> {
         self.applied.last
+    }
+
+    /// Returns true if this server never had an entry or a row of the group.
+    fn is_new(&self) -> io::Result<bool> {
+        Ok(self.applied.last.is_none() && self.log.first()?.is_none() && self.log.purged()?.is_none())
     }
 
     /// The part that the shard's loop and its tasks need.
@@ -252,6 +259,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         _: &SnapshotMeta,
         snapshot: SnapshotSource,
     ) -> Result<(), io::Error> {
+        let is_new = self.is_new()?;
         let shared = Arc::clone(&self.shared);
         let installed = blocking(move || {
             let file = snapshot.file()?;
@@ -265,7 +273,9 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         self.applied = installed.await.map_err(io::Error::other)??.unwrap_or_default();
         self.shared.at(self.applied.last);
         self.shared.check_level().inspect_err(|error| self.shared.failed.set(error.to_string()))?;
-        self.shared.owe_after_snapshot()?;
+        if !is_new {
+            self.shared.owe_after_snapshot()?;
+        }
         self.shared.tenancies.changed();
         self.shared.watchers.replaced();
         self.shared.outbox.count(&self.shared.view()).map_err(io::Error::other)

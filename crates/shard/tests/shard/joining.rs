@@ -144,6 +144,13 @@ fn two_servers_join_one_under_load_and_nothing_is_lost() {
         assert_eq!(addresses, ["10.0.0.1:7001", "10.0.0.2:7001", "10.0.0.3:7001"]);
         assert_eq!(ensemble.cluster(3).shard_count(), 2);
     });
+    for number in [2, 3] {
+        // A scrub would purge a log that another server may lack.
+        assert!(
+            !ensemble.path(number).join("SCRUB").exists(),
+            "server {number} had nothing before its snapshot"
+        );
+    }
 }
 
 #[test]
