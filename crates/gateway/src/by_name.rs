@@ -16,23 +16,38 @@ use tower::{Service, ServiceExt as _};
 
 type GrpcService = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
 
+/// A generated server of a gRPC service, as `SessionServiceServer::new(...)` makes it.
+pub trait GrpcServer:
+    Service<Request<tonic::body::Body>, Response: IntoResponse, Error = Infallible, Future: Send + 'static>
+    + NamedService
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> GrpcServer for S where
+    S: Service<
+            Request<tonic::body::Body>,
+            Response: IntoResponse,
+            Error = Infallible,
+            Future: Send + 'static,
+        > + NamedService
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
 /// Services by name. Cheap to clone. A call of another service is answered with UNIMPLEMENTED.
 #[derive(Clone, Default)]
 pub(crate) struct ByName(Arc<HashMap<&'static str, GrpcService>>);
 
 impl ByName {
     /// Adds a service under the name that its methods' paths begin with; an earlier one of that name is replaced.
-    pub(crate) fn add<S>(&mut self, service: S)
-    where
-        S: Service<Request<tonic::body::Body>, Error = Infallible>
-            + NamedService
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        S::Response: IntoResponse,
-        S::Future: Send + 'static,
-    {
+    pub(crate) fn add<S: GrpcServer>(&mut self, service: S) {
         let service = service
             .map_request(|request: Request<Body>| request.map(tonic::body::Body::new))
             .map_response(IntoResponse::into_response);

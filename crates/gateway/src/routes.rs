@@ -1,24 +1,22 @@
 //! The services of the one port: the gRPC services with health and reflection, JSON and gRPC-Web over the same
 //! services, and the plain pages.
 
-use axum::{Router, response::IntoResponse, routing::get};
+use axum::{Router, routing::get};
 use http::{
-    HeaderName, HeaderValue, Method, Request, StatusCode,
+    HeaderName, HeaderValue, Method, StatusCode,
     header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
 };
-use std::convert::Infallible;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 use std::time::Duration;
 use switchward_shard::Cluster;
-use tonic::server::NamedService;
 use tonic_health::{
     ServingStatus,
     server::{HealthReporter, health_reporter},
 };
-use tower::{Layer as _, Service, ServiceBuilder};
+use tower::{Layer as _, ServiceBuilder};
 use tower_http::cors::CorsLayer;
 
 use crate::admission::Admission;
@@ -28,6 +26,8 @@ use crate::guard::Guard;
 use crate::hide::Hide;
 use crate::trace::TraceLayer;
 use crate::transcode::Transcode;
+
+pub use crate::by_name::GrpcServer;
 
 /// The health service's name for "the process lives". It stays so while leaders change and the server drains.
 const LIVENESS: &str = "liveness";
@@ -81,19 +81,9 @@ impl Services {
         (Self { by_name, callers: None }, health)
     }
 
-    /// With one more service, as `SessionServiceServer::new(...)` makes it.
+    /// With one more service.
     #[must_use]
-    pub fn with<S>(mut self, service: S) -> Self
-    where
-        S: Service<Request<tonic::body::Body>, Error = Infallible>
-            + NamedService
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        S::Response: IntoResponse,
-        S::Future: Send + 'static,
-    {
+    pub fn with<S: GrpcServer>(mut self, service: S) -> Self {
         self.by_name.add(service);
         self
     }
