@@ -52,12 +52,12 @@ mod membership;
 mod metrics;
 mod no_peers;
 mod outbox;
+mod own_runtime;
 mod peers;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod propose;
 mod queue;
-mod raft_runtime;
 mod record;
 mod refused;
 mod remote;
@@ -99,6 +99,7 @@ pub use members::{
 };
 pub use metrics::ShardMetrics;
 pub use no_peers::NoPeers;
+pub use own_runtime::OwnRuntime;
 pub use peers::codec as raft_messages;
 pub use peers::{
     Peer, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, RaftLink, RaftNetwork, RaftPeers,

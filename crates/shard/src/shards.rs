@@ -16,7 +16,7 @@ use crate::group::Group;
 use crate::halt::Halt;
 use crate::limits::{VERIFY_INTERVAL, VERIFY_INTERVAL_MIN};
 use crate::members::MemberOptions;
-use crate::raft_runtime::RaftRuntime;
+use crate::own_runtime::OwnRuntime;
 use crate::shard::Shard;
 use crate::timers::TimerTransport;
 
@@ -43,7 +43,7 @@ pub(crate) struct Shards {
 #[derive(Default)]
 pub(crate) struct Opened {
     /// Their runtime, if they have one of their own.
-    pub(crate) raft: Mutex<Option<RaftRuntime>>,
+    pub(crate) raft: Mutex<Option<OwnRuntime>>,
     /// What makes this server a member of a cluster.
     pub(crate) member: Option<MemberOptions>,
 }

@@ -4,6 +4,7 @@ mod certificates;
 mod config;
 mod connections;
 mod facts;
+mod inbound;
 mod transport;
 
 pub(crate) use config::{ClusterConfig, FIRST, ProcessKind, ProcessRole, ServerClocks, VOTERS};

@@ -23,8 +23,8 @@ use crate::limits::{
 };
 use crate::members::{self, MemberOptions, MemberStart};
 use crate::no_peers::NoPeers;
+use crate::own_runtime::OwnRuntime;
 use crate::peers::RaftPeers;
-use crate::raft_runtime::RaftRuntime;
 use crate::retention::LogRetention;
 use crate::scrub;
 use crate::shard::Shard;
@@ -45,7 +45,7 @@ pub(super) async fn open(mut options: ClusterOptions) -> io::Result<Cluster> {
         .map_err(io::Error::other)?;
     let log = Arc::new(log);
     // Elections must not wait behind other work; a server alone has none.
-    let raft = options.member.is_some().then(RaftRuntime::start).transpose()?;
+    let raft = options.member.is_some().then(|| OwnRuntime::start("raft", 1)).transpose()?;
     let groups = open_groups(&options, count, &log, raft.as_ref()).await?;
     let opened = Opened { raft: Mutex::new(raft), member: options.member.clone() };
     let cluster = Cluster::over(groups.clone(), Arc::clone(&options.clock), halt, log, opened);
@@ -290,7 +290,7 @@ async fn open_groups(
     options: &ClusterOptions,
     count: u32,
     log: &Arc<SegmentLog>,
-    raft: Option<&RaftRuntime>,
+    raft: Option<&OwnRuntime>,
 ) -> io::Result<Vec<Group>> {
     let states = StateStore::open(&options.data).map_err(io::Error::other)?;
     let snapshots = Snapshots::open(&options.data).map_err(io::Error::other)?;
@@ -355,7 +355,7 @@ fn begins(options: &ClusterOptions) -> Begins {
     }
 }
 
-async fn opened<N>(raft: Option<&RaftRuntime>, options: GroupOptions, network: N) -> io::Result<Group>
+async fn opened<N>(raft: Option<&OwnRuntime>, options: GroupOptions, network: N) -> io::Result<Group>
 where
     N: RaftNetworkFactory<TypeConfig>,
     N::Network: NetSnapshot<TypeConfig, SnapshotData = SnapshotSource>,
@@ -368,7 +368,7 @@ where
 
 /// Opens one group, and makes it reachable for the other servers.
 async fn open_group(
-    raft: Option<&RaftRuntime>,
+    raft: Option<&OwnRuntime>,
     options: GroupOptions,
     member: Option<&MemberOptions>,
     begins: Begins,

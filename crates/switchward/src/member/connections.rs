@@ -8,7 +8,9 @@ use switchward_gateway::proxy::{AnswersDelivery, CallServer, LocalMaps, PassOn, 
 use switchward_gateway::{Api, Port, mail::QuarantinesByTransport, one_port::OneService};
 use switchward_machine::Digest;
 use switchward_peer::{CallDialer, Hello, PROTOCOL, PeerLimits, PeerName, PeerOptions, Peers};
-use switchward_shard::{Clock, Cluster, MemberHandler, MemberOptions, MemberStart, RaftSettings, Transport};
+use switchward_shard::{
+    Clock, Cluster, MemberHandler, MemberOptions, MemberStart, OwnRuntime, RaftSettings, Transport,
+};
 use switchward_state::Levels;
 use switchward_state::catalogue::ServerState;
 use switchward_state::seal::KeyRing;
@@ -19,15 +21,20 @@ use tokio::task::JoinHandle;
 use super::certificates;
 use super::config::{ClusterConfig, FIRST};
 use super::facts::OwnFacts;
-use super::transport::{FromPeers, Removed, ToPeers, ToServers};
+use super::inbound::{FromPeers, Removed};
+use super::transport::{ToPeers, ToServers};
 use crate::outbound::RedisConfig;
 
+/// Threads that carry the messages between servers: while one of them encrypts a snapshot, the other one has heartbeats.
+const PEER_THREADS: usize = 2;
 /// How often the key ring is looked at that others are shown.
 const RING_LOOK: Duration = Duration::from_secs(1);
 
 /// The connections, from the start of the server to its end.
 pub(crate) struct Connections {
     config: ClusterConfig,
+    /// Carries the connections of `peers`.
+    runtime: OwnRuntime,
     peers: Peers,
     transport: Arc<ToPeers>,
     handler: Arc<MemberHandler>,
@@ -77,12 +84,13 @@ impl Connections {
         let (clock, own_clock) = (Arc::clone(clock), Arc::clone(clock));
         let dialer = CallDialer::new(own.cluster.0, PeerName::Server(own.server), &tls)?;
         let listen = config.listen.context("cluster.listen: set where this server listens for the others")?;
+        let runtime = OwnRuntime::start("peers", PEER_THREADS)?;
         let options = PeerOptions {
             listen,
             hello,
             tls,
             clock: Arc::new(move || clock.now().0.try_into().unwrap_or(i64::MAX)),
-            runtime: Handle::current(),
+            runtime: runtime.handle().clone(),
             limits: PeerLimits::default(),
         };
         let handler = Arc::new(MemberHandler::default());
@@ -91,6 +99,7 @@ impl Connections {
         let (calls, delivery) = (Arc::new(OnceLock::new()), Arc::new(OnceLock::new()));
         let removed = Arc::new(Removed::of(Arc::clone(&cluster)));
         let answers = FromPeers {
+            main: Handle::current(),
             handler: Arc::clone(&handler),
             data: data.clone(),
             api: Arc::clone(&api),
@@ -117,7 +126,20 @@ impl Connections {
         let tasks = vec![tokio::spawn(certificates::follow(config.clone(), set))];
         let transport = Arc::new(ToPeers::over(peers.clone(), configured, fixed, config.clocks, removed));
         let (config, clock) = (config.clone(), own_clock);
-        Ok(Self { config, peers, transport, handler, api, cluster, dialer, calls, delivery, clock, tasks })
+        Ok(Self {
+            config,
+            runtime,
+            peers,
+            transport,
+            handler,
+            api,
+            cluster,
+            dialer,
+            calls,
+            delivery,
+            clock,
+            tasks,
+        })
     }
 
     /// This server as a member of the cluster.
@@ -192,6 +214,7 @@ impl Connections {
     pub(crate) fn close(self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.peers.close();
+        drop(self.runtime);
     }
 }
 
