@@ -114,7 +114,7 @@ pub const KEEPALIVE_TIMEOUT_MS: u64 = 20_000;
 /// How long a TLS handshake, and the headers of an HTTP/1.1 request, may take.
 pub const HANDSHAKE_MS_MAX: u64 = 10_000;
 /// How long open calls may go on after the server begins to stop.
-pub const DRAIN_MS_MAX: u64 = 15_000;
+pub const DRAIN_MS_MAX: u64 = 10_000;
 /// Items that one poll takes, or one stream has out at one time.
 pub(crate) const POLL_ITEMS_MAX: usize = 100;
 /// Queues that one poll names.

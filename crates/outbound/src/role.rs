@@ -92,6 +92,14 @@ impl Role {
         Arc::new(Pinger::new(by, self.relays.cluster.clone()))
     }
 
+    /// Takes no more jobs from now on. Those that were begun go on.
+    pub fn stop(&self) {
+        self.relays.stop.send_replace(true);
+        if let Some(worker) = &self.worker {
+            worker.stop.send_replace(true);
+        }
+    }
+
     /// Takes no more jobs, waits until those that were begun are done or released, and closes the bus.
     pub async fn end(self) {
         self.relays.end().await;

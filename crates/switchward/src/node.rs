@@ -257,7 +257,8 @@ impl Node {
         self.health.set_ready().await;
         let control = Control::listen(&self.data, &self.cluster);
         let listeners = self.listeners.map(MailListeners::open);
-        let (health, api) = (self.health.clone(), self.api.clone());
+        let (health, api, cluster) = (self.health.clone(), self.api.clone(), self.cluster.clone());
+        let delivery = self.delivery.as_ref();
         let (ending, ended) = tokio::sync::oneshot::channel::<()>();
         let metrics_port = MetricsPort::start(metrics, self.metrics.merge(self.health.pages()), ended)?;
         let sealing = tokio::spawn(key_ring::follow(self.cluster.clone(), self.location, hangups()));
@@ -270,6 +271,11 @@ impl Node {
                 calls.stop();
             }
             api.drain();
+            // The others lead while this one finishes what is open.
+            tokio::spawn(async move { cluster.step_down().await });
+            if let Some(delivery) = delivery {
+                delivery.stop();
+            }
         };
         match listener {
             Some(listener) => serve::serve(listener, tls, self.app, limits, stop).await,

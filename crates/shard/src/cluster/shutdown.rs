@@ -12,15 +12,21 @@ use crate::members;
 use crate::shard::Shard;
 
 impl Cluster {
-    /// Hands the groups that this server leads to others, takes no more commands, and writes what is in memory, so that
-    /// the next start has little to replay.
+    /// Hands the groups that this server leads to others, and leads none from now on. Commands are forwarded to the new
+    /// leaders. Takes at most [`HAND_OVER_WAIT`](crate::limits::HAND_OVER_WAIT) and
+    /// [`HAND_OVER_TAKEN_WAIT`](crate::limits::HAND_OVER_TAKEN_WAIT).
+    pub async fn step_down(&self) {
+        // Nobody hands them back meanwhile.
+        self.all().for_each(|shard| shard.group().note(LeadingChange::Stopping));
+        self.hand_over_all().await;
+    }
+
+    /// Steps down, takes no more commands, and writes what is in memory, so that the next start has little to replay.
     ///
     /// # Errors
     /// The disk refuses; nothing that was acknowledged is lost.
     pub async fn shutdown(&self) -> io::Result<()> {
-        // Nobody hands them back meanwhile.
-        self.all().for_each(|shard| shard.group().note(LeadingChange::Stopping));
-        self.hand_over_all().await;
+        self.step_down().await;
         join_all(self.all().map(Shard::drain)).await;
         for shard in self.all() {
             let group = shard.group().clone();

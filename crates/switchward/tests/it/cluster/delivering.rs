@@ -134,10 +134,13 @@ async fn arrived(receiver: &Receiver, rounds: usize) {
 async fn jobs_are_done_by_delivery_processes_alone() -> anyhow::Result<()> {
     let (receiver, redis) = (Receiver::start(1, Manner::Good).await?, Redis::start().await?);
     let servers = Servers::prepare(COUNT).await?;
+    let ring = servers.path("switchward-keys");
+    servers.program(&["secrets", "create", &ring]).await?;
     for number in 1..=COUNT {
         let roles = if number == COUNT { "[\"engine\"]" } else { "[\"gateway\", \"engine\"]" };
         servers.configure(number, &[("[cluster]\n", &format!("[cluster]\nroles = {roles}\n"))])?;
         servers.configure(number, &[("[log]\n", &format!("[redis]\nurl = {:?}\n[log]\n", redis.url()))])?;
+        servers.configure(number, &[("data_dir =", &format!("keys_file = {ring:?}\ndata_dir ="))])?;
     }
     let mut servers = servers.founded(COUNT).await?;
     ensure!(
@@ -178,6 +181,7 @@ async fn jobs_are_done_by_delivery_processes_alone() -> anyhow::Result<()> {
             .await;
         }
     }
+    pinged(&servers, &receiver).await?;
     refused(&servers).await?;
     let twice = taken(&receiver).into_iter().filter(|(_, count)| *count > 1).count();
     ensure!(twice == 0, "{twice} came twice");
@@ -185,6 +189,17 @@ async fn jobs_are_done_by_delivery_processes_alone() -> anyhow::Result<()> {
     for number in 1..=COUNT {
         servers.stop(number).await?;
     }
+    Ok(())
+}
+
+/// A single message to an endpoint goes out through the delivery process, and the caller gets the endpoint's answer.
+async fn pinged(servers: &Servers, receiver: &Receiver) -> anyhow::Result<()> {
+    let url = format!("{}/endpoint", receiver.url());
+    servers.insist(|caller| caller.put_endpoint("ops", &url)).await?;
+    let pinged = servers.insist(|caller| caller.ping("ops")).await?;
+    ensure!((pinged.http_status, pinged.code.as_str()) == (200, ""), "{pinged:?}");
+    let sent = taken(receiver).remove(&("/endpoint".to_owned(), pinged.message_id.clone()));
+    ensure!(sent == Some(1), "{} came {sent:?} times", pinged.message_id);
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use switchward_api::v1::{
     self, clock_service_client::ClockServiceClient, cluster_service_client::ClusterServiceClient,
     definition_service_client::DefinitionServiceClient, session_service_client::SessionServiceClient,
+    webhook_endpoint_service_client::WebhookEndpointServiceClient,
 };
 use switchward_testkit::free_port;
 use tempfile::TempDir;
@@ -28,6 +29,8 @@ pub(crate) const KEY: &str =
     "swk_0000000000000001_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 /// A start that takes longer has failed.
 const START_MAX: Duration = Duration::from_secs(60);
+/// A server that has got SIGTERM must have ended after this time.
+const STOP_MAX: Duration = Duration::from_secs(20);
 /// The longest that a caller waits for an answer, all repetitions together.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// How long a caller waits before it asks again.
@@ -274,7 +277,7 @@ impl Servers {
         let id = running.process.id().context("it runs")?.to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().await?;
         ensure!(sent.success(), "SIGTERM could not be sent");
-        let ended = timeout(START_MAX, running.process.wait()).await.context("it does not end")??;
+        let ended = timeout(STOP_MAX, running.process.wait()).await.context("it does not end in time")??;
         ensure!(ended.success(), "server {number} ended with {ended}: {}", self.said(number));
         Ok(())
     }
@@ -397,6 +400,26 @@ impl Caller {
         let wanted = self.request(v1::GetClockRequest {});
         let clock = ClockServiceClient::new(self.channel.clone()).get_clock(wanted).await?.into_inner();
         Ok(clock.time.unwrap_or_default().seconds)
+    }
+
+    /// Creates an endpoint for webhooks that wants single messages alone.
+    pub(crate) async fn put_endpoint(self, name: &str, url: &str) -> Result<(), Status> {
+        let endpoint = v1::WebhookEndpoint {
+            name: name.into(),
+            url: url.into(),
+            event_types: vec!["ping".into()],
+            ..Default::default()
+        };
+        let wanted = v1::PutWebhookEndpointRequest { endpoint: Some(endpoint), ..Default::default() };
+        let mut client = WebhookEndpointServiceClient::new(self.channel.clone());
+        client.put_webhook_endpoint(self.request(wanted)).await.map(drop)
+    }
+
+    /// Sends a single message to an endpoint.
+    pub(crate) async fn ping(self, endpoint: &str) -> Result<v1::PingWebhookEndpointResponse, Status> {
+        let wanted = v1::PingWebhookEndpointRequest { name: endpoint.into(), ..Default::default() };
+        let mut client = WebhookEndpointServiceClient::new(self.channel.clone());
+        Ok(client.ping_webhook_endpoint(self.request(wanted)).await?.into_inner())
     }
 
     /// The session of this key.
