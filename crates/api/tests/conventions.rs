@@ -79,15 +79,34 @@ fn money_is_text() {
     }
 }
 
+/// The shipped service config without white space.
+fn service_config() -> String {
+    include_str!("../../../proto/service_config.json").split_whitespace().collect()
+}
+
+/// What stands in a text after each of these openings, up to the next quote.
+fn quoted_after<'t>(text: &'t str, opening: &str) -> BTreeSet<&'t str> {
+    text.split(opening).skip(1).map(|rest| rest.split('"').next().unwrap_or_default()).collect()
+}
+
 #[test]
 fn the_service_config_names_every_service() {
-    let config: String = include_str!("../../../proto/service_config.json").split_whitespace().collect();
-    let named: BTreeSet<&str> = config
-        .split("{\"service\":\"")
-        .skip(1)
-        .map(|rest| rest.split('"').next().unwrap_or_default())
-        .collect();
+    let config = service_config();
     let services: Vec<_> = descriptor_pool().services().collect();
     let served: BTreeSet<&str> = services.iter().map(|service| service.full_name()).collect();
-    assert_eq!(named, served);
+    assert_eq!(quoted_after(&config, "{\"service\":\""), served);
+}
+
+/// A library says UNAVAILABLE also of a connection that broke after the request was sent.
+#[test]
+fn the_service_config_retries_unavailable_alone_and_nothing_that_would_be_done_twice() {
+    let config = service_config();
+    assert_eq!(config.matches("\"retryPolicy\"").count(), 1);
+    assert!(config.contains("\"retryableStatusCodes\":[\"UNAVAILABLE\"]"), "{config}");
+    let (_, not_retried) = config.rsplit_once("{\"name\":").unwrap();
+    assert!(!not_retried.contains("retryPolicy"), "{not_retried}");
+    assert_eq!(
+        quoted_after(not_retried, "\"method\":\""),
+        BTreeSet::from(["PingWebhookEndpoint", "RecoverWebhookEndpoint"])
+    );
 }

@@ -114,6 +114,16 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_has_done_a_part_never_says_that_nothing_happened() {
+        let reason = |failure: Failure| refusal(failure).after_part().reason();
+        for nothing_done in [Failure::Electing, Failure::Unconfirmed, Failure::Draining, Failure::Stopped] {
+            assert_eq!(reason(nothing_done), Reason::OutcomeUnknown);
+        }
+        assert_eq!(reason(Failure::Internal), Reason::InternalError);
+        assert_eq!(reason(Failure::Overloaded), Reason::QuotaExceeded);
+    }
+
+    #[test]
     fn an_unknown_outcome_is_not_to_be_tried_again() {
         let status = Status::from(refusal(Failure::OutcomeUnknown));
         let details = status.get_error_details();

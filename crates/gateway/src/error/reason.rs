@@ -110,7 +110,7 @@ reasons! {
     /// The shard is choosing a leader; nothing was changed.
     ShardElecting = "SHARD_ELECTING" => Unavailable,
     /// The leader of a group did not hand it over in time.
-    LeaderNotMoved = "LEADER_NOT_MOVED" => Unavailable,
+    LeaderNotMoved = "LEADER_NOT_MOVED" => Aborted,
     /// The server is stopping; nothing was changed.
     Draining = "DRAINING" => Unavailable,
     /// This server's replica of the shard has failed; nothing was changed.

@@ -150,6 +150,18 @@ impl Refusal {
         self.0.quota.as_ref().map(|(subject, _)| subject.as_str())
     }
 
+    /// The refusal of a call that had done a part of its work before: UNAVAILABLE would say that nothing has happened, and
+    /// clients repeat that by themselves.
+    pub(crate) fn after_part(self) -> Self {
+        if self.0.reason.code() == Code::Unavailable {
+            return Self::new(
+                Reason::OutcomeUnknown,
+                format!("a part of the call is done: {}", self.0.message),
+            );
+        }
+        self
+    }
+
     /// The message to the caller.
     #[must_use]
     pub fn message(&self) -> &str {

@@ -113,7 +113,8 @@ async fn release_all(call: &Call<'_>, request: Option<RequestId>) -> Result<u32,
         // The command is of the tenant that it is about, so that each remembers the request.
         let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: call.trace.clone() };
         inside.caller.tenant = tenant;
-        inside.execute(Scope::Catalogue, request.clone(), None, release()).await?;
+        let done = inside.execute(Scope::Catalogue, request.clone(), None, release()).await;
+        done.map_err(|refusal| if released > 0 { refusal.after_part() } else { refusal })?;
         released += 1;
     }
     Ok(released)

@@ -250,7 +250,8 @@ pub(super) async fn create(
         key: sealing::mail_key(&call.api.cluster.ring(), inside.caller.tenant),
     })
     .into();
-    inside.execute(Scope::Catalogue, None, None, ensure).await?;
+    // The tenant exists: repeated with its request id, the call goes on from here.
+    inside.execute(Scope::Catalogue, None, None, ensure).await.map_err(Refusal::after_part)?;
     let key = NewKey::draw();
     let body = CreateKey {
         id: key.id.clone(),
@@ -261,8 +262,8 @@ pub(super) async fn create(
         display_name: "first admin".into(),
         expires: None,
     };
-    let reply =
-        inside.execute(Scope::Catalogue, request, None, CatalogueCommand::CreateKey(body).into()).await?;
+    let create = CatalogueCommand::CreateKey(body).into();
+    let reply = inside.execute(Scope::Catalogue, request, None, create).await.map_err(Refusal::after_part)?;
     let Reply::Key(made) = reply else { return Err(odd(&reply)) };
     let fresh = made.id == key.id;
     Ok(v1::CreateTenantResponse {

@@ -29,7 +29,8 @@ struct ServiceConfig {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MethodConfig {
-    retry_policy: RetryPolicy,
+    /// `None` for methods that are not retried.
+    retry_policy: Option<RetryPolicy>,
 }
 
 #[derive(Deserialize)]
@@ -49,7 +50,7 @@ impl Retries {
 
     fn read(text: &str) -> Option<Self> {
         let config: ServiceConfig = serde_json::from_str(text).ok()?;
-        let policy = config.method_config.into_iter().next()?.retry_policy;
+        let policy = config.method_config.into_iter().find_map(|methods| methods.retry_policy)?;
         Some(Self {
             attempts_max: policy.max_attempts,
             first: seconds(&policy.initial_backoff)?,

@@ -85,8 +85,9 @@ async fn of_session(call: &Call<'_>, query: &mut GetMissed, id: SessionId) -> Re
         let count = retry.len() + events.len();
         if count > 0 {
             let body = Republish { endpoint: query.endpoint.id.clone(), retry, events };
-            call.execute(Scope::Session(id), None, None, Body::Delivery(DeliveryCommand::Republish(body)))
-                .await?;
+            let republish = Body::Delivery(DeliveryCommand::Republish(body));
+            let done = call.execute(Scope::Session(id), None, None, republish).await;
+            done.map_err(|refusal| if messages > 0 { refusal.after_part() } else { refusal })?;
         }
         messages += count;
         match upto {
