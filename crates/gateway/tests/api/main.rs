@@ -22,6 +22,7 @@ mod callbacks;
 mod calling;
 mod cluster;
 mod credentials;
+mod cut_off_leader;
 mod deciding;
 mod decision_page;
 mod delivering;

@@ -25,12 +25,12 @@ use crate::watching::history;
 pub(crate) const BRISK: RaftSettings =
     RaftSettings { heartbeat_ms: 100, election_min_ms: 1_000, election_max_ms: 2_000 };
 
-async fn three() -> Harness {
+pub(crate) async fn three() -> Harness {
     Harness::over(Node::start_three(None, BRISK).await).await
 }
 
 /// Makes a call at one server, which nothing prepares for it.
-async fn at<R: Message + Default>(
+pub(crate) async fn at<R: Message + Default>(
     harness: &Harness,
     server: usize,
     secret: &str,
@@ -41,7 +41,7 @@ async fn at<R: Message + Default>(
 }
 
 /// The same with the key of an agent; tries again while a shard is choosing its leader.
-async fn insist<R: Message + Default>(
+pub(crate) async fn insist<R: Message + Default>(
     harness: &Harness,
     server: usize,
     method: &str,
@@ -65,7 +65,7 @@ pub(crate) fn isolate(harness: &Harness, server: u64) {
     harness.node.network.as_ref().expect("a network").isolate(server, &others);
 }
 
-fn heal(harness: &Harness) {
+pub(crate) fn heal(harness: &Harness) {
     harness.node.network.as_ref().expect("a network").heal();
 }
 
@@ -82,23 +82,23 @@ fn with_key<T>(secret: &str, message: T) -> Request<T> {
     request
 }
 
-type Watch = Streaming<v1::WatchSessionResponse>;
+pub(crate) type Watch = Streaming<v1::WatchSessionResponse>;
 
-async fn watch(harness: &Harness, server: usize, name: &str, from_sequence: u64) -> Watch {
+pub(crate) async fn watch(harness: &Harness, server: usize, name: &str, from_sequence: u64) -> Watch {
     let mut client = SessionServiceClient::new(channel(harness, server).await);
     let request = v1::WatchSessionRequest { name: name.to_owned(), from_sequence };
     client.watch_session(with_key(harness.acme.key("agent"), request)).await.expect("a stream").into_inner()
 }
 
 /// The next event; `None` for a heartbeat.
-async fn next(watch: &mut Watch) -> Result<Option<v1::SessionEvent>, Status> {
+pub(crate) async fn next(watch: &mut Watch) -> Result<Option<v1::SessionEvent>, Status> {
     match watch.next().await.expect("the stream goes on")?.update.expect("an update") {
         Update::Event(event) => Ok(Some(event)),
         Update::Heartbeat(_) => Ok(None),
     }
 }
 
-async fn event(watch: &mut Watch) -> v1::SessionEvent {
+pub(crate) async fn event(watch: &mut Watch) -> v1::SessionEvent {
     loop {
         if let Some(event) = next(watch).await.expect("the stream goes on") {
             return event;
@@ -107,7 +107,7 @@ async fn event(watch: &mut Watch) -> v1::SessionEvent {
 }
 
 /// The number of the server that leads a session's shard.
-async fn leader(harness: &Harness, session: &v1::Session) -> u64 {
+pub(crate) async fn leader(harness: &Harness, session: &v1::Session) -> u64 {
     let bucket = id_of(session).bucket();
     let mut found = None;
     until("the shard has a leader", async || {

@@ -23,6 +23,11 @@ pub async fn serve(cluster: &Cluster, group: u64, asked: &[u8]) -> io::Result<By
 async fn answer(cluster: &Cluster, shard: &Shard, asked: LeaderRequest) -> Result<Answer, Failure> {
     match asked {
         LeaderRequest::Submit(command) => {
+            // The sender's map of buckets may be an older one.
+            let bucket = command.scope.bucket(command.tenant);
+            if bucket.is_some_and(|bucket| cluster.shard_of(bucket).number() != shard.number()) {
+                return Err(Failure::Electing);
+            }
             let reply = shard.submit_here(command).await?;
             let index = shard.group().shared.position().map_or(0, |position| position.index);
             Ok(Answer::Reply { reply: Box::new(reply), index })

@@ -1,5 +1,7 @@
 //! A backup that is taken on one server under load holds all that was acknowledged before it, also by other servers.
 
+use std::collections::{BTreeMap, BTreeSet};
+use switchward_state::{Key, Reply, Scope};
 use switchward_store::{Backup, BackupFolder, BackupOf, DataDir};
 
 use crate::ensemble::{Ensemble, insist};
@@ -14,7 +16,7 @@ fn a_backup_of_any_server_has_what_was_acknowledged_before() {
     let root = tempfile::tempdir().unwrap();
     let before = Load::begin(&runtime, "before", &clusters, Callers::Insist);
     let load = Load::begin(&runtime, "load", &clusters, Callers::Insist);
-    runtime.block_on(async {
+    let acknowledged = runtime.block_on(async {
         before.goes_on(40).await;
         let acknowledged = before.end().await;
         for number in ensemble.numbers() {
@@ -30,9 +32,30 @@ fn a_backup_of_any_server_has_what_was_acknowledged_before() {
         }
         verify(&ensemble, &load.end().await).await;
         assert_eq!(insist(ensemble.cluster(1), acknowledged[0].0.clone()).await, acknowledged[0].1);
+        acknowledged
     });
-    let backup = Backup::open(&root.path().join("backup-2")).unwrap();
-    for file in &backup.manifest().files {
-        backup.check(file, |_, _| Ok(())).unwrap();
+    let (mut steps, mut tenant_of, mut last) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    for (command, reply) in &acknowledged {
+        let (Scope::Session(id), Reply::Session { sequence, .. }) = (&command.scope, reply) else {
+            panic!("a step of a session: {reply:?}")
+        };
+        // What a command did is kept under the sequence of its first event.
+        steps.push((*id, last.insert(*id, *sequence).unwrap_or(0) + 1));
+        tenant_of.insert(*id, command.tenant);
+    }
+    for number in ensemble.numbers() {
+        let backup = Backup::open(&root.path().join(format!("backup-{number}"))).unwrap();
+        let mut keys = BTreeSet::new();
+        for file in &backup.manifest().files {
+            let read = backup.check(file, |key, _| {
+                keys.insert(key.to_vec());
+                Ok(())
+            });
+            read.unwrap();
+        }
+        for (id, first) in &steps {
+            let turn = Key::history(tenant_of[id], *id, *first);
+            assert!(keys.contains(turn.as_bytes()), "backup {number} lacks what {id} did at {first}");
+        }
     }
 }

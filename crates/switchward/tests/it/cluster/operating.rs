@@ -88,6 +88,7 @@ async fn refused(servers: &Servers, at: usize, args: &[&str], reason: &str) -> a
 
 /// A caller who starts one session after the other at some servers, until it is stopped.
 pub(super) struct Calls {
+    name: &'static str,
     stop: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
     task: JoinHandle<Result<Vec<String>, Status>>,
@@ -111,7 +112,12 @@ impl Calls {
             }
             Ok(keys)
         });
-        Self { stop, done, task }
+        Self { name, stop, done, task }
+    }
+
+    /// The sessions that have been acknowledged so far.
+    pub(super) fn acknowledged(&self) -> Vec<String> {
+        (0..self.done.load(Ordering::SeqCst)).map(|at| format!("{}-{at}", self.name)).collect()
     }
 
     /// Waits until the caller has been answered this often more.

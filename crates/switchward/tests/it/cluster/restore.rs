@@ -89,12 +89,13 @@ async fn backed_up(servers: &Servers, receiver: &Receiver) -> anyhow::Result<Vec
     }
     let first = Calls::begin("before", vec![servers.caller(1)?, servers.caller(2)?, servers.caller(3)?]);
     first.go_on(30).await?;
-    let before = first.end().await?;
+    let mut before = first.end().await?;
     for (definition, key) in [("asks", ASKED), ("rests", RESTING), ("orders", ORDERED)] {
         servers.insist(|caller| async move { caller.start(definition, key).await }).await?;
     }
     let load = Calls::begin("load", vec![servers.caller(1)?, servers.caller(2)?, servers.caller(3)?]);
     load.go_on(10).await?;
+    before.extend(load.acknowledged());
     let config = servers.config(2);
     servers.program(&["backup", &servers.path("backup"), "--config", &config]).await?;
     // The load was not refused, and the timer did not fire before the backup.

@@ -1,0 +1,104 @@
+//! The leader of a shard is cut off from the others: what is open there ends, and nobody is told anything wrong.
+
+use futures::future::join_all;
+use std::time::{Duration, Instant};
+use switchward_api::v1;
+use switchward_shard::limits::CONTACT_LOST;
+use tonic::{Code, Status};
+
+use crate::harness::Harness;
+use crate::refusal::Refusal;
+use crate::servers::{BRISK, at, event, heal, insist, isolate, leader, next, three, watch};
+use crate::watching::history;
+
+/// Calls that are under way when the leader is cut off.
+const CALLS: usize = 16;
+/// The time that each of them has. A call that takes longer gets DEADLINE_EXCEEDED, which the test refuses.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// A busy machine may be late by this much; a heartbeat of a watch would come after fifteen seconds.
+const LATE: Duration = Duration::from_secs(8);
+
+fn index(server: u64) -> usize {
+    usize::try_from(server - 1).expect("small")
+}
+
+fn answer_of(session: &v1::Session, request_id: &str) -> v1::AnswerCheckpointRequest {
+    v1::AnswerCheckpointRequest {
+        name: session.name.clone(),
+        answer: "go".into(),
+        request_id: request_id.into(),
+        ..Default::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_at_the_leader_ends_and_goes_on_at_another_without_a_gap() {
+    let harness = three().await;
+    let session = harness.session().await;
+    let led = leader(&harness, &session).await;
+    let other = index(led % 3 + 1);
+    let mut first = watch(&harness, index(led), &session.name, 0).await;
+    let before = history(&harness, &session.name).await;
+    for expected in &before {
+        assert_eq!(event(&mut first).await, *expected);
+    }
+    isolate(&harness, led);
+    let begun = Instant::now();
+    let end = loop {
+        match next(&mut first).await {
+            Ok(update) => assert!(update.is_none(), "nothing happens"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!((end.code(), Refusal::of(&end).reason.as_str()), (Code::Unavailable, "SHARD_ELECTING"));
+    let election = Duration::from_millis(BRISK.election_max_ms);
+    assert!(begun.elapsed() < election + CONTACT_LOST + LATE, "{:?}", begun.elapsed());
+    let answer = answer_of(&session, "after the cut");
+    let _: v1::AnswerCheckpointResponse = insist(&harness, other, "AnswerCheckpoint", &answer).await;
+    let last = before.last().expect("an event").sequence;
+    let mut second = watch(&harness, other, &session.name, last + 1).await;
+    assert_eq!(event(&mut second).await.sequence, last + 1, "no event is missing between the two streams");
+    heal(&harness);
+    harness.node.end().await;
+}
+
+/// Answers a new session's first checkpoint at a server; returns the session and the outcome.
+async fn call(harness: &Harness, server: usize, session: v1::Session) -> (v1::Session, Result<(), Status>) {
+    let (key, answer) = (harness.acme.key("agent"), answer_of(&session, "at the cut"));
+    let answered = at::<v1::AnswerCheckpointResponse>(harness, server, key, "AnswerCheckpoint", &answer);
+    let answered = tokio::time::timeout(DEADLINE, answered).await.expect("it ends within its deadline");
+    (session, answered.map(drop))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_under_way_at_the_cut_are_unavailable_or_of_unknown_outcome_and_done_once() {
+    let harness = three().await;
+    let first = harness.session().await;
+    let led = leader(&harness, &first).await;
+    let mut sessions = Vec::new();
+    while sessions.len() < CALLS {
+        let session = harness.session().await;
+        if leader(&harness, &session).await == led {
+            sessions.push(session);
+        }
+    }
+    isolate(&harness, led);
+    let calls = sessions.into_iter().map(|session| call(&harness, index(led), session));
+    let outcomes = join_all(calls).await;
+    for (session, outcome) in &outcomes {
+        let status = outcome.as_ref().expect_err("no majority can have it");
+        let reason = Refusal::of(status).reason;
+        let is_right = status.code() == Code::Unavailable
+            || (status.code(), reason.as_str()) == (Code::Aborted, "OUTCOME_UNKNOWN");
+        assert!(is_right, "{}: {status:?}", session.name);
+    }
+    heal(&harness);
+    for (session, _) in &outcomes {
+        let answer = answer_of(session, "at the cut");
+        let _: v1::AnswerCheckpointResponse = insist(&harness, index(led), "AnswerCheckpoint", &answer).await;
+        let answered = history(&harness, &session.name).await;
+        let answers = answered.iter().filter(|event| event.r#type == "session.answered").count();
+        assert_eq!(answers, 1, "{}: {answered:?}", session.name);
+    }
+    harness.node.end().await;
+}
