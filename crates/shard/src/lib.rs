@@ -94,8 +94,8 @@ pub use halt::OnFatal;
 pub use hand_over::NotHandedOver;
 pub use log_store::LogStore;
 pub use members::{
-    ClusterStatus, GroupStatus, HandOver, MemberHandler, MemberOptions, MemberStart, NotNow, ReplicaStatus,
-    ServerAnswer, ServerStatus,
+    ClusterStatus, Follower, GroupStatus, HandOver, MemberHandler, MemberOptions, MemberStart, NotNow,
+    ReplicaReport, ReplicaStatus, ServerAnswer, ServerReport, ServerStatus,
 };
 pub use metrics::ShardMetrics;
 pub use no_peers::NoPeers;
@@ -113,8 +113,8 @@ pub use retention::LogRetention;
 pub use shard::Shard;
 pub use snapshot::{SnapshotExport, SnapshotSource, received};
 pub use state_machine::StateMachine;
-pub use throttle::Throttle;
 pub use tenant_permits::{TenantPermit, TenantPermits};
+pub use throttle::Throttle;
 pub use timers::{Fired, NotAccepted, TimerBatch, TimerCounts, TimerTransport};
 pub use types::{Payload, Raft, TypeConfig};
 pub use verify::{GroupVerification, NotVerified, ReplicaVerification, VerifyOutcome};

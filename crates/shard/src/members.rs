@@ -25,6 +25,7 @@ mod transfer;
 pub use checks::NotNow;
 pub use handler::MemberHandler;
 pub use options::{MemberOptions, MemberStart};
+pub use report::{Follower, ReplicaReport, ServerReport};
 pub use status::{ClusterStatus, GroupStatus, ReplicaStatus, ServerAnswer, ServerStatus};
 pub use transfer::HandOver;
 
@@ -38,6 +39,7 @@ pub(crate) use message::{
 };
 pub(crate) use peers::{map, servers, work as publish_peers};
 pub(crate) use ready::ready;
+pub(crate) use report::report;
 pub(crate) use serve::Served;
 pub(crate) use status::status;
 pub(crate) use task::work;

@@ -1,5 +1,7 @@
 //! `/metrics` for Prometheus.
 
+mod replicas;
+
 use axum::Router;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
@@ -141,6 +143,7 @@ fn text(
     }
     disk(&registry, cluster)?;
     contact(&registry, cluster)?;
+    replicas::add(&registry, cluster)?;
     quarantine(&registry, api)?;
     quotas(&registry, api)?;
     if let Some(ingress) = ingress {

@@ -189,7 +189,7 @@ fn of_state(state: ServerState) -> v1::ClusterServerState {
 fn group(status: GroupStatus) -> v1::ClusterGroup {
     let GroupStatus { group, leader, term, placed: _, voters, learners: _, last_index, replicas } = status;
     let replica = |status: ReplicaStatus| {
-        let ReplicaStatus { server, applied, lag, silent_ms, failed } = status;
+        let ReplicaStatus { server, applied, lag, silent_ms, failed, log } = status;
         v1::ClusterReplica {
             server,
             voter: voters.contains(&server),
@@ -197,6 +197,8 @@ fn group(status: GroupStatus) -> v1::ClusterGroup {
             lag_entries: lag,
             silent_ms,
             failure: failed.unwrap_or_default(),
+            log_bytes: log.map(|(bytes, _)| bytes),
+            log_entries: log.map(|(_, entries)| entries),
         }
     };
     let replicas = replicas.into_iter().map(replica).collect();

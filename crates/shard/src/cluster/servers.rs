@@ -9,7 +9,7 @@ use switchward_state::{Actor, Body, Command, Reply};
 
 use super::Cluster;
 use crate::failure::Failure;
-use crate::members::{self, ClusterStatus, HandOver};
+use crate::members::{self, ClusterStatus, HandOver, ServerReport};
 use crate::verify::{self, GroupVerification, NotVerified};
 
 impl Cluster {
@@ -28,6 +28,12 @@ impl Cluster {
     /// The row cannot be read.
     pub fn map(&self) -> io::Result<Option<ClusterMap>> {
         members::map(&self.catalogue().read_stale())
+    }
+
+    /// What this server says of itself and its replicas, without asking others.
+    #[must_use]
+    pub fn report(&self) -> ServerReport {
+        members::report(&self.0)
     }
 
     /// The status of all servers and groups: each server is asked for at most

@@ -259,6 +259,8 @@ mod tests {
             learners: vec![2],
             failed: Some("it is broken".into()),
             followers: vec![Follower { server: 2, matched: Some(7), silent_ms: Some(30) }],
+            log_bytes: 700,
+            log_entries: 7,
         };
         let report = ServerReport {
             replicas: vec![report],

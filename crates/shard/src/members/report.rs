@@ -10,81 +10,87 @@ use crate::shards::Shards;
 
 /// A server, as it reports itself.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub(crate) struct ServerReport {
+pub struct ServerReport {
     /// One for each group that it holds.
     #[n(0)]
-    pub(crate) replicas: Vec<ReplicaReport>,
+    pub replicas: Vec<ReplicaReport>,
     /// The version of its program.
     #[n(1)]
-    pub(crate) version: String,
+    pub version: String,
     /// Free bytes of the disk of its data folder.
     #[n(2)]
-    pub(crate) disk_free_bytes: Option<u64>,
+    pub disk_free_bytes: Option<u64>,
     /// Until when its certificate is valid.
     #[n(3)]
-    pub(crate) certificate_expires: Option<Time>,
+    pub certificate_expires: Option<Time>,
     /// The time by its clock.
     #[n(4)]
-    pub(crate) now: Time,
+    pub now: Time,
     /// Whether it may lead: its clock does not bar it, and it does not stop.
     #[n(5)]
-    pub(crate) may_lead: bool,
+    pub may_lead: bool,
     /// Whether its clock bars it from leading.
     #[n(6)]
-    pub(crate) clock_bars: bool,
+    pub clock_bars: bool,
     /// How far its own clock is ahead of the median of all servers' clocks, milliseconds; `None` if it has compared it with
     /// no other clock.
     #[n(7)]
-    pub(crate) clock_ahead_ms: Option<i64>,
+    pub clock_ahead_ms: Option<i64>,
 }
 
 /// A replica of a group, as its own server reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub(crate) struct ReplicaReport {
+pub struct ReplicaReport {
     /// The number of the group; 0 is the catalogue.
     #[n(0)]
-    pub(crate) group: u64,
+    pub group: u64,
     /// The leader that the replica knows.
     #[n(1)]
-    pub(crate) leader: Option<u64>,
+    pub leader: Option<u64>,
     /// Whether the replica itself leads, acknowledged by a majority.
     #[n(2)]
-    pub(crate) leads: bool,
+    pub leads: bool,
     /// The highest Raft term that the replica knows.
     #[n(3)]
-    pub(crate) term: u64,
+    pub term: u64,
     /// Its last entry.
     #[n(4)]
-    pub(crate) last: u64,
+    pub last: u64,
     /// The last entry that it has applied.
     #[n(5)]
-    pub(crate) applied: u64,
+    pub applied: u64,
     /// The voters that it knows.
     #[n(6)]
-    pub(crate) voters: Vec<u64>,
+    pub voters: Vec<u64>,
     /// The learners that it knows.
     #[n(7)]
-    pub(crate) learners: Vec<u64>,
+    pub learners: Vec<u64>,
     /// Why it has failed, if it has.
     #[n(8)]
-    pub(crate) failed: Option<String>,
+    pub failed: Option<String>,
     /// The other members, if it leads.
     #[n(9)]
-    pub(crate) followers: Vec<Follower>,
+    pub followers: Vec<Follower>,
+    /// Bytes of the log that it keeps.
+    #[n(10)]
+    pub log_bytes: u64,
+    /// Entries of the log that it keeps.
+    #[n(11)]
+    pub log_entries: u64,
 }
 
 /// A member of a group, as its leader knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub(crate) struct Follower {
+pub struct Follower {
     /// The number of the server that holds the replica.
     #[n(0)]
-    pub(crate) server: u64,
+    pub server: u64,
     /// The last entry that it is known to have.
     #[n(1)]
-    pub(crate) matched: Option<u64>,
+    pub matched: Option<u64>,
     /// How long ago it was last heard of, milliseconds.
     #[n(2)]
-    pub(crate) silent_ms: Option<u64>,
+    pub silent_ms: Option<u64>,
 }
 
 /// This server.
@@ -130,6 +136,7 @@ fn of(shard: &Shard) -> ReplicaReport {
         matched: matched.as_ref().map(|id: &crate::types::LogId| id.index),
         silent_ms: silent(server),
     };
+    let (log_bytes, log_entries) = group.log.size();
     ReplicaReport {
         group: shard.number(),
         leader: now.current_leader,
@@ -141,6 +148,8 @@ fn of(shard: &Shard) -> ReplicaReport {
         learners: members.learner_ids().collect(),
         failed: group.failed().map(str::to_owned),
         followers: followers.map(follower).collect(),
+        log_bytes,
+        log_entries,
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) fn group(leader: u64, voters: &[u64], learners: &[u64]) -> GroupStatu
         lag: Some(0),
         silent_ms: Some(0),
         failed: None,
+        log: Some((1_000, 10)),
     };
     GroupStatus {
         group: 0,

@@ -113,6 +113,9 @@ pub struct ReplicaStatus {
     pub silent_ms: Option<u64>,
     /// Why it has failed, if it has.
     pub failed: Option<String>,
+    /// Bytes and entries of the log that it keeps: for a restart, and for replicas that are away. `None` if the server did not
+    /// answer.
+    pub log: Option<(u64, u64)>,
 }
 
 /// The reports of the servers that have answered.
@@ -264,6 +267,7 @@ fn replica(
         lag: if leads { Some(0) } else { matched.map(|matched| last.saturating_sub(matched)) },
         silent_ms: if leads { Some(0) } else { known.and_then(|follower| follower.silent_ms) },
         failed: own.and_then(|report| report.failed.clone()),
+        log: own.map(|report| (report.log_bytes, report.log_entries)),
     }
 }
 
@@ -287,6 +291,8 @@ mod tests {
             learners,
             failed: None,
             followers,
+            log_bytes: 700,
+            log_entries: 7,
         }
     }
 

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
+use super::DoctorArgs;
 use super::connection::On;
 
 /// Arguments of `cluster`.
@@ -49,6 +50,15 @@ Examples:
 The configuration needs [cluster] with the number of this server, a certificate for it, and at least one of \
 cluster.peers. The number must be one that no server ever had. The key ring must be that of the other servers.")]
     Join(ClusterJoin),
+    /// Check the configuration of one server and ask all others (read-only); the same as `switchward doctor`.
+    #[command(after_help = "\
+Examples:
+  switchward cluster doctor --config server-1.toml
+  switchward cluster doctor --config server-1.toml -o json
+
+Checks what `switchward doctor` checks: the server's own files, ports and certificates, and the clocks, feature levels, \
+disks, keys and Redis of the others. The server itself may run or not. Exits with 5 if a check fails.")]
+    Doctor(DoctorArgs),
     /// The commands that call a server of the cluster.
     #[command(flatten)]
     Call(ClusterCall),
@@ -64,8 +74,8 @@ Examples:
   switchward cluster status -o json
 
 Needs the key of an operator or admin of the server's first tenant. Any server answers; it asks the others, each for at most \
-a second. What a server does not answer is unknown. LAG is the number of log entries that a replica lacks, CONTACT the time \
-since a leader last heard of the server, CLOCK how far its clock is ahead of that of the called server.")]
+a second. What a server does not answer is unknown. LAG is the number of log entries that a replica lacks, LOG the longest \
+log that a replica of the group keeps, CONTACT the time since a leader last heard of the server, CLOCK how far its clock is ahead of that of the called server.")]
     Status(On<ClusterStatus>),
     /// Compare the replicas of each group: whether all servers hold the same rows.
     #[command(after_help = "\

@@ -15,6 +15,7 @@ pub(crate) fn run(args: ClusterArgs, output: Output) -> Result<(), Exit> {
         ClusterCommand::Certs(certs) => certs::run(&certs, output),
         ClusterCommand::Init(init) => claim::init(init, output),
         ClusterCommand::Join(join) => claim::join(&join, output),
+        ClusterCommand::Doctor(doctor) => return super::doctor::run(&doctor, output),
         ClusterCommand::Call(call) => return client::cluster(call, output),
     };
     done.map_err(|exit| exit.in_format(output))

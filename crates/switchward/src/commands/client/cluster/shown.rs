@@ -117,13 +117,14 @@ fn row(cluster: &v1::GetClusterResponse, server: &v1::ClusterServer) -> [String;
 /// The groups, each with its leader and voters.
 pub(super) fn groups(cluster: &v1::GetClusterResponse) -> String {
     let mut table =
-        Table::new(&["GROUP", "LEADER", "VOTERS", "LEARNERS", "LAG", "TERM", "LAST_INDEX", "FAILED"]);
+        Table::new(&["GROUP", "LEADER", "VOTERS", "LEARNERS", "LAG", "LOG", "TERM", "LAST_INDEX", "FAILED"]);
     for group in &cluster.groups {
         let voting = |voter: bool| {
             let replicas = group.replicas.iter().filter(move |replica| replica.voter == voter);
             list(&replicas.map(|replica| replica.server).collect::<Vec<_>>())
         };
         let lag = group.replicas.iter().filter_map(|replica| replica.lag_entries).max();
+        let log = group.replicas.iter().filter_map(|replica| replica.log_bytes).max();
         let failed = group.replicas.iter().filter(|replica| !replica.failure.is_empty());
         table.row([
             group.number.to_string(),
@@ -131,6 +132,7 @@ pub(super) fn groups(cluster: &v1::GetClusterResponse) -> String {
             voting(true),
             voting(false),
             known(lag.map(|lag| lag.to_string())),
+            known(log.map(size)),
             group.term.to_string(),
             group.last_index.to_string(),
             list(&failed.map(|replica| replica.server).collect::<Vec<_>>()),
