@@ -55,14 +55,15 @@ random: ## run five million steps of random conversation workflows; make test ru
 	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --release -p switchward-scenario --test random -- --nocapture
 
 order: ## simulate the engine under reordered, repeated and lost messages, by 100,000 seeds (ORDER_SEEDS, ORDER_COUNTS; many minutes)
-	@sh tests/scripts/order.sh
+	@sh tests/scripts/need.sh rust cc
+	sh tests/scripts/seeds.sh ORDER 0..100000 cargo test --locked --release -p switchward-engine --test order -- --nocapture seeds::
 
-roll: ## replace the servers of a cluster one by one by those of this tree under load, and back (ROLL_FROM; many minutes)
+roll: ## replace the servers of a cluster one by one by those of the next feature level under load, and back (ROLL_FROM; many minutes)
 	@PROFILE=$(PROFILE) sh tests/scripts/roll.sh
 
 sim: ## simulate three and five servers under faults, by 1,000 seeds (SIM_SEEDS); print what failed how often (many minutes)
 	@sh tests/scripts/need.sh rust cc
-	SIM_SEEDS=$(or $(SIM_SEEDS),0..1000) cargo test --locked --release -p switchward-shard --test sim -- --nocapture servers_keep
+	sh tests/scripts/seeds.sh SIM 0..1000 cargo test --locked --release -p switchward-shard --test sim -- --nocapture servers_keep
 
 planted: ## plant bugs in the engine and in the servers, one at a time, and check that the simulations find each of them (many minutes)
 	@sh tests/scripts/need.sh rust cc

@@ -6,9 +6,9 @@ use switchward_state::approval::Call;
 use switchward_state::delivery::{DeliveryEvent, EffectBody};
 use switchward_state::policy::PolicyEvent;
 use switchward_state::{Event, Scope, TurnRecord};
+use switchward_testkit::Counts;
 
 use crate::commands::COUNTERS;
-use crate::plan::Counts;
 
 /// The counter of a limit: whose ledger, and which calls.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

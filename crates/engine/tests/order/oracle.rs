@@ -8,10 +8,10 @@ use switchward_state::policy::PolicyEvent;
 use switchward_state::session::SessionEvent;
 use switchward_state::work::{OpenItemBody, WorkEvent};
 use switchward_state::{Actor, Decision, Event, Reply, Scope, TurnRecord};
+use switchward_testkit::Counts;
 
 use crate::effects::Effects;
 use crate::ledger_calls::LedgerCalls;
-use crate::plan::Counts;
 
 /// A request id and what it is about.
 type RequestOf = (Scope, String);

@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 use switchward_engine::decide;
 use switchward_machine::{SessionId, Time};
 use switchward_state::planted::Bug;
-use switchward_testkit::{Rng, Rows};
+use switchward_testkit::{Counts, Rng, Rows};
 
 use crate::callers::{Begins, Caller, Todo};
 use crate::commands::{CALLS_MAX, COUNTERS, install};
 use crate::ledger_calls::Counter;
-use crate::plan::{Counts, Plan};
+use crate::plan::Plan;
 use crate::shard::Shard;
 use crate::simulation::{Checked, Event, Simulation};
 

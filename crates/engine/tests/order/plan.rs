@@ -1,6 +1,5 @@
 //! The faults of a run, drawn from its seed: each kind is off, rare or frequent.
 
-use std::collections::BTreeMap;
 use switchward_testkit::Rng;
 
 /// How often each kind of fault occurs: once in this many occasions; `None` never.
@@ -96,37 +95,3 @@ pub(crate) const FAULTS: [&str; 28] = [
     "outcome of an earlier round",
     "outcome after its effect",
 ];
-
-/// Counts of what happened, by kind.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Counts(BTreeMap<String, u64>);
-
-impl Counts {
-    /// Counts one.
-    pub(crate) fn add(&mut self, kind: &str) {
-        self.add_many(kind, 1);
-    }
-
-    /// Counts several.
-    pub(crate) fn add_many(&mut self, kind: &str, more: u64) {
-        match self.0.get_mut(kind) {
-            Some(count) => *count += more,
-            None => drop(self.0.insert(kind.to_owned(), more)),
-        }
-    }
-
-    /// Adds those of another run.
-    pub(crate) fn add_all(&mut self, other: &Self) {
-        other.iter().for_each(|(kind, count)| self.add_many(kind, count));
-    }
-
-    /// How often a kind occurred.
-    pub(crate) fn of(&self, kind: &str) -> u64 {
-        self.0.get(kind).copied().unwrap_or(0)
-    }
-
-    /// All kinds, in their order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.0.iter().map(|(kind, count)| (kind.as_str(), *count))
-    }
-}

@@ -1,9 +1,10 @@
 //! The runs of many seeds, in four tests that run side by side.
 
 use std::ops::Range;
+use switchward_testkit::{Counts, named_seeds};
 
 use crate::phases::{Outcome, caught, play};
-use crate::plan::{Counts, FAULTS};
+use crate::plan::FAULTS;
 
 /// The seeds of `make test`.
 const SEEDS: Range<u64> = 0..2_000;
@@ -14,12 +15,9 @@ const TWICE_IN: u64 = 20;
 /// Every kind of fault must occur in this many runs.
 const RUNS_FOR_ALL_FAULTS: u64 = 250;
 
-/// The seeds that `ORDER_SEEDS` names, as in `0..200`.
-#[expect(clippy::disallowed_methods, reason = "a search for a failure names seeds by the environment")]
+/// The seeds that `ORDER_SEEDS` names.
 pub(crate) fn named() -> Option<Range<u64>> {
-    let text = std::env::var("ORDER_SEEDS").ok()?;
-    let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    Some(range.unwrap_or_else(|| panic!("ORDER_SEEDS is {text:?}, and not a range such as 0..200")))
+    named_seeds("ORDER_SEEDS")
 }
 
 /// Plays the run of a seed, some twice: both must be the same.
@@ -53,10 +51,7 @@ fn part(number: u64) {
         }
     }
     // Where one test runs after the other, its name stands in the line.
-    println!("\npart {number}:");
-    for (kind, count) in seen.iter() {
-        println!("counted\t{}..{}\t{count}\t{kind}", seeds.start, seeds.end);
-    }
+    println!("\npart {number}:\n{}", seen.lines(&seeds));
     assert_eq!(bad, Vec::<u64>::new(), "these seeds fail");
     if seen.of("runs") >= RUNS_FOR_ALL_FAULTS {
         let never: Vec<_> = FAULTS.into_iter().filter(|kind| seen.of(kind) == 0).collect();

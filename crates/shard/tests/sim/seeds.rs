@@ -1,10 +1,10 @@
 //! The runs of many seeds.
 
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use switchward_testkit::{Counts, named_seeds};
 
 use crate::process::play;
 use crate::simulation::Outcome;
@@ -14,11 +14,9 @@ const SEEDS: Range<u64> = 0..200;
 /// One seed in this many is played twice.
 const TWICE_IN: u64 = 10;
 
-/// The seeds to play: `SIM_SEEDS` names others, as in `0..200`.
+/// The seeds to play: `SIM_SEEDS` names others.
 pub(crate) fn seeds(usual: Range<u64>) -> Range<u64> {
-    let Ok(text) = std::env::var("SIM_SEEDS") else { return usual };
-    let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    range.unwrap_or_else(|| panic!("SIM_SEEDS is {text:?}, and not a range such as 0..200"))
+    named_seeds("SIM_SEEDS").unwrap_or(usual)
 }
 
 /// Calls a function with each seed, on as many threads as there are cores, until one returns false.
@@ -42,24 +40,15 @@ pub(crate) fn each(seeds: Range<u64>, work: impl Fn(u64) -> bool + Sync) {
     });
 }
 
-/// What all runs have shown.
-#[derive(Default)]
-struct Sum {
-    known: u64,
-    faults: BTreeMap<String, u64>,
-    counts: BTreeMap<String, u64>,
-    bad: Vec<u64>,
-}
-
-impl Sum {
-    fn add(&mut self, outcome: &Outcome) {
-        let add = |sum: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>| {
-            more.iter().for_each(|(what, count)| *sum.entry(what.clone()).or_default() += count);
-        };
-        self.known += outcome.known;
-        add(&mut self.faults, &outcome.faults);
-        add(&mut self.counts, &outcome.counts);
-    }
+/// What a run has shown, by the names under which `make sim` adds it up.
+fn counts(outcome: &Outcome) -> Counts {
+    let mut counts = Counts::default();
+    counts.add("runs");
+    counts.add_many("operations", outcome.begun);
+    counts.add_many("operations of known outcome", outcome.known);
+    outcome.faults.iter().for_each(|(kind, count)| counts.add_many(&format!("fault: {kind}"), *count));
+    outcome.counts.iter().for_each(|(what, count)| counts.add_many(&format!("seen: {what}"), *count));
+    counts
 }
 
 /// Plays the run of a seed, some twice. Returns its outcome, and why it shows that something is wrong, or shows nothing.
@@ -83,22 +72,23 @@ fn examine(seed: u64) -> (Outcome, Option<String>) {
 
 #[test]
 fn servers_keep_their_promises_under_faults() {
-    let sum = Mutex::new(Sum::default());
-    each(seeds(SEEDS), |seed| {
+    let (seeds, sum) = (seeds(SEEDS), Mutex::new((Counts::default(), Vec::new())));
+    each(seeds.clone(), |seed| {
         let started = Instant::now();
         let (outcome, objection) = examine(seed);
         let (took, again) = (started.elapsed().as_millis(), format!("SIM_SEEDS={seed}..{}", seed + 1));
         let Outcome { known, begun, hash, .. } = outcome;
-        let mut sum = sum.lock();
+        let (seen, bad) = &mut *sum.lock();
         println!("{again}: {known} of {begun} outcomes known, {hash:016x}, {took} ms");
+        seen.add_all(&counts(&outcome));
         if let Some(why) = objection {
             println!("{again}: {why}");
-            sum.bad.push(seed);
+            seen.add("runs that failed");
+            bad.push(seed);
         }
-        sum.add(&outcome);
         true
     });
-    let Sum { known, faults, counts, bad } = sum.into_inner();
-    println!("{known} operations\nfaults: {faults:#?}\nseen: {counts:#?}");
+    let (seen, bad) = sum.into_inner();
+    println!("{}", seen.lines(&seeds));
     assert_eq!(bad, Vec::<u64>::new(), "these seeds fail");
 }
