@@ -135,6 +135,14 @@ impl MemoryLog {
         self.inner.lock().failed
     }
 
+    /// Returns true if a vote was written that is not on disk yet.
+    pub(crate) fn has_unsynced_vote(&self) -> bool {
+        let inner = self.inner.lock();
+        let batched = inner.batch.iter().flat_map(|batch| &batch.writes);
+        let mut unsynced = batched.chain(&inner.queue);
+        unsynced.any(|write| matches!(write.change, Change::Put(Meta::Vote, _)))
+    }
+
     /// Does what the log's writer does in a millisecond.
     pub(crate) fn tick(&self) {
         let now = self.timeline.now();

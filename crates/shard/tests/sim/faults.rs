@@ -1,11 +1,12 @@
 //! How faults are injected, and how it is seen that they had an effect.
 
+use openraft::RaftMetrics;
 use openraft::async_runtime::WatchReceiver;
 use openraft::type_config::alias::LogIdOf;
 use std::time::Duration;
-use switchward_shard::{Shard, TypeConfig};
+use switchward_shard::{Cluster, Shard, TypeConfig};
 
-use crate::disk::End;
+use crate::disk::{End, MemoryLog};
 use crate::network::{Blocked, GOOD, Quality};
 use crate::plan::{Fault, Step};
 use crate::simulation::Simulation;
@@ -19,6 +20,20 @@ const CLOCK_ERROR_MAX: u64 = 20;
 
 /// Until another leader is elected, milliseconds.
 const ELECTION: u64 = 1_100;
+/// How long a fault of a leader waits for one, milliseconds: longer than any group is without a leader when nothing fails.
+const LED_WITHIN: u64 = 10_000;
+/// How often a fault of a leader is tried that had no effect.
+const TRIES: usize = 3;
+/// Until a leader has handed over, milliseconds: as long as the product waits, and a bare transfer after it.
+const HANDED_OVER_WITHIN: u64 = 6_000;
+/// How long an election may take after a bare transfer.
+const BARE_TRANSFER: Duration = Duration::from_secs(1);
+
+/// What is counted when a leader has handed over, when a server loses its power that has not synced its vote, and for each
+/// millisecond in which a server runs and stands still.
+const HANDED_OVER: &str = "leaders handed over";
+const AT_STAKE: &str = "votes at stake";
+pub(crate) const STOOD_STILL: &str = "milliseconds that servers stood still";
 
 /// Begins a fault.
 pub(crate) fn begin(simulation: &mut Simulation, step: Step) {
@@ -44,9 +59,9 @@ pub(crate) fn begin(simulation: &mut Simulation, step: Step) {
                 log.fail();
             }
         }
-        Fault::Transfer(group) => transfer(simulation, group),
-        Fault::LostVotes(group) => lose_votes(simulation, group),
-        Fault::Pause(group) => pause(simulation, group, until),
+        Fault::Transfer(group) => insist(simulation, HANDED_OVER, |it| transfer(it, group)),
+        Fault::LostVotes(group) => insist(simulation, AT_STAKE, |it| lose_votes(it, group)),
+        Fault::Pause(group) => pause(simulation, group, step.lasts),
         Fault::Breaks => simulation.network.set_quality(Quality { lost_in: 12, ..GOOD }),
         Fault::Repeats => simulation.network.set_quality(Quality { twice_in: 4, late_in: 6, ..GOOD }),
         Fault::Slow => {
@@ -118,15 +133,15 @@ pub(crate) fn evidence(simulation: &Simulation, fault: Fault) -> u64 {
         }
         Fault::Stall(_) | Fault::StallOfMost(_) => counted("syncs stalled"),
         Fault::SyncError(_) => counted("syncs failed"),
-        Fault::Transfer(_) => counted("leaders handed over"),
+        Fault::Transfer(_) => counted(HANDED_OVER),
         Fault::Breaks => counted("connections broken"),
         Fault::Repeats => counted("messages repeated"),
         Fault::Slow => counted("messages late"),
         Fault::Behind(_) => counted("logs purged"),
         Fault::ClockSet(..) => counted("wrong clocks read"),
         Fault::ClockBelieved(..) | Fault::ClockAtStart(..) => counted("servers barred"),
-        Fault::LostVotes(_) => counted("votes at stake"),
-        Fault::Pause(_) => counted("leaders paused"),
+        Fault::LostVotes(_) => counted(AT_STAKE),
+        Fault::Pause(_) => counted(STOOD_STILL),
     }
 }
 
@@ -209,14 +224,29 @@ fn leads_nothing(simulation: &mut Simulation, node: u64) {
     }
 }
 
+/// The server that leads a group; waits for one while others elect it. `None` if none comes: the fault has no effect then.
+fn led(simulation: &mut Simulation, group: u64) -> Option<(u64, Cluster)> {
+    simulation.comes(LED_WITHIN, |it| it.leader(group).is_some());
+    simulation.leader(group)
+}
+
+/// Tries a fault again until something is counted that shows its effect.
+fn insist(simulation: &mut Simulation, effect: &'static str, mut inject: impl FnMut(&mut Simulation)) {
+    let before = simulation.timeline.counted(effect);
+    for _ in 0..TRIES {
+        inject(simulation);
+        if simulation.timeline.counted(effect) > before || simulation.is_over() {
+            return;
+        }
+    }
+}
+
 /// Cuts the leader of a group off, and the power of servers that have elected another one, whose disks were slow. With them
 /// it would be a majority: if they have forgotten their votes, they may elect it in the same term.
 fn lose_votes(simulation: &mut Simulation, group: u64) {
+    simulation.network.heal();
+    let Some((leader, _)) = led(simulation, group) else { return };
     let nodes: Vec<u64> = simulation.servers.iter().map(|server| server.node).collect();
-    let Some((leader, _)) = simulation.leader(group) else {
-        // It is between two leaders, and nothing is at stake.
-        return simulation.timeline.count("votes at stake");
-    };
     let mut voters: Vec<u64> = nodes.iter().copied().filter(|node| *node != leader).collect();
     let first = simulation.rng.below(voters.len());
     voters.rotate_left(first);
@@ -228,6 +258,9 @@ fn lose_votes(simulation: &mut Simulation, group: u64) {
     }
     simulation.pass(ELECTION);
     for node in &voters {
+        if simulation.server(*node).log().is_some_and(MemoryLog::has_unsynced_vote) {
+            simulation.timeline.count(AT_STAKE);
+        }
         simulation.server(*node).end(End::Cut);
     }
     simulation.network.heal();
@@ -238,36 +271,44 @@ fn lose_votes(simulation: &mut Simulation, group: u64) {
             simulation.server(node).start();
         }
     }
-    simulation.timeline.count("votes at stake");
 }
 
-/// Lets the leader of a group stand still.
-fn pause(simulation: &mut Simulation, group: u64, until: u64) {
-    if let Some((leader, _)) = simulation.leader(group) {
+/// Lets the leader of a group stand still for this long, milliseconds.
+fn pause(simulation: &mut Simulation, group: u64, lasts: u64) {
+    if let Some((leader, _)) = led(simulation, group) {
+        let until = simulation.timeline.now() + lasts;
         simulation.server(leader).pause(until);
     }
-    // Between two leaders there is nobody to pause.
-    simulation.timeline.count("leaders paused");
 }
 
-/// Has the leader of a group hand over to another server.
+/// Has the leader of a group hand over to another voter.
 fn transfer(simulation: &mut Simulation, group: u64) {
-    let nodes: Vec<u64> = simulation.servers.iter().map(|server| server.node).collect();
-    let timeline = simulation.timeline.clone();
-    let Some((leader, cluster)) = simulation.leader(group) else {
-        // It is between two leaders already.
-        return timeline.count("leaders handed over");
-    };
-    let others: Vec<u64> = nodes.into_iter().filter(|node| *node != leader).collect();
-    let to = *simulation.rng.pick(&others);
+    let Some((leader, cluster)) = led(simulation, group) else { return };
     let Some(shard) = cluster.all().find(|shard| shard.number() == group).cloned() else { return };
+    let now = shard.group().raft().metrics().borrow_watched().clone();
+    let others: Vec<u64> = now.membership_config.voter_ids().filter(|voter| *voter != leader).collect();
+    if others.is_empty() {
+        return;
+    }
+    let (to, timeline) = (*simulation.rng.pick(&others), simulation.timeline.clone());
+    let before = timeline.counted(HANDED_OVER);
     simulation.server(leader).spawn(async move {
-        // A server that lags is not handed to, except by a bare transfer.
-        let raft = shard.group().raft();
-        if shard.hand_over(Some(to)).await.is_ok() || raft.trigger().transfer_leader(to).await.is_ok() {
-            timeline.count("leaders handed over");
+        if shard.hand_over(Some(to)).await.is_ok() || transfer_bare(&shard, to).await {
+            timeline.count(HANDED_OVER);
         }
     });
+    simulation.comes(HANDED_OVER_WITHIN, |it| it.timeline.counted(HANDED_OVER) > before);
+}
+
+/// Has Raft itself hand over. A server that lags is not handed to, except by this.
+async fn transfer_bare(shard: &Shard, to: u64) -> bool {
+    let raft = shard.group().raft();
+    let own = *raft.node_id();
+    if raft.trigger().transfer_leader(to).await.is_err() {
+        return false;
+    }
+    let follows = |now: &RaftMetrics<TypeConfig>| now.current_leader.is_some_and(|leader| leader != own);
+    raft.wait(Some(BARE_TRANSFER)).metrics(follows, "another server leads").await.is_ok()
 }
 
 /// Purges the logs of all servers but one, as far as their rows are on disk.

@@ -18,6 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::clocks::{Machine, ServerClock};
 use crate::disk::{End, Logs, MemoryLog};
+use crate::faults::STOOD_STILL;
 use crate::network::{Endpoint, Network};
 use crate::timeline::pass;
 
@@ -174,11 +175,13 @@ impl Server {
 
     /// Lets a millisecond pass.
     pub(crate) fn tick(&self) {
-        let paused = self.network.timeline.now() < self.paused;
-        if let Some(running) = self.running.as_ref().filter(|_| !paused) {
-            running.log.tick();
-            running.runtime.block_on(pass(1));
+        let Some(running) = &self.running else { return };
+        if self.network.timeline.now() < self.paused {
+            self.network.timeline.count(STOOD_STILL);
+            return;
         }
+        running.log.tick();
+        running.runtime.block_on(pass(1));
     }
 
     pub(crate) fn runs(&self) -> bool {
