@@ -36,9 +36,9 @@ fuzz-calls: ## make 72,000 random calls with keys of all roles, a reply token an
 faults: ## kill the server and its Redis for ten minutes while effects fail; check that no effect is lost
 	@sh tests/scripts/faults.sh
 
-cluster-faults: ## kill, pause, cut off and stall the servers of a cluster for an hour (CLUSTER_FAULT_SECONDS, CLUSTER_FAULT_SEEDS)
+cluster-faults: ## kill, pause, cut off and stall the servers of a cluster for an hour (CLUSTER_FAULT_SECONDS, CLUSTER_FAULT_SEEDS, CLUSTER_FAULT_COUNTS)
 	@sh tests/scripts/need.sh rust cc redis
-	CLUSTER_FAULT_SECONDS=$(or $(CLUSTER_FAULT_SECONDS),3600) CLUSTER_FAULT_SEEDS=$(or $(CLUSTER_FAULT_SEEDS),0..1000000) cargo test --locked -p switchward --test it -- --nocapture a_cluster_keeps_its_promises_under_faults
+	CLUSTER_FAULT_SECONDS=$(or $(CLUSTER_FAULT_SECONDS),3600) sh tests/scripts/seeds.sh CLUSTER_FAULT 0..1000000 cargo test --locked -p switchward --test it -- --nocapture a_cluster_keeps_its_promises_under_faults
 
 api-cluster: ## run every test of the API against three servers, each call at a random one, and through a gateway (many minutes)
 	@sh tests/scripts/api-cluster.sh

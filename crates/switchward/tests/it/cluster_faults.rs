@@ -1,25 +1,27 @@
-//! Three servers as processes over real disks and a real Redis, under faults that are drawn from a seed: kills, pauses, disks
-//! that hang, wrong clocks, and links that are cut, late, slow or reset. What callers did and were answered is recorded, and
-//! must be what one server could have answered that never fails.
+//! Three servers as processes over real disks and a real Redis, under faults that are drawn from a seed: kills, power cuts,
+//! pauses, disks that hang, wrong clocks, links that are cut, late, slow or reset, and a Redis that is killed or emptied. What
+//! callers did and were answered is recorded, and must be what one server could have answered that never fails.
 //!
-//! A round has a seed. Its faults overlap in pairs, one of processes and one of links; then nothing fails any longer, and
+//! A round has a seed. Its faults overlap in pairs, one of servers and one of links or Redis; then nothing fails any longer, and
 //! callers go on for a while. All rounds are played on one cluster.
 
 mod calls;
 mod checks;
 mod definitions;
+mod disks;
 mod faults;
 mod harness;
 mod plan;
 mod records;
+mod replicas;
 mod round;
 mod workload;
 
 use anyhow::ensure;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use switchward_testkit::{Counts, named_seeds};
 
 use crate::receiver::{Manner, Receiver};
 use crate::setting;
@@ -31,32 +33,13 @@ const SEEDS: Range<u64> = 0..6;
 /// The outcomes that must be known, of 100.
 const KNOWN_MIN: u64 = 80;
 
-/// The seeds to play: `CLUSTER_FAULT_SEEDS` names others, as in `0..200`.
-fn seeds() -> Range<u64> {
-    let Some(text) = std::env::var("CLUSTER_FAULT_SEEDS").ok().filter(|text| !text.is_empty()) else {
-        return SEEDS;
-    };
-    let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    range.unwrap_or_else(|| panic!("CLUSTER_FAULT_SEEDS is {text:?}, and not a range such as 0..200"))
-}
-
 /// What all rounds have shown.
-#[derive(Default)]
 struct Sum {
-    faults: BTreeMap<&'static str, usize>,
-    operations: BTreeMap<&'static str, u64>,
+    /// The seeds that were played.
+    played: Range<u64>,
+    seen: Counts,
     bad: Vec<u64>,
-}
-
-impl Sum {
-    fn add(&mut self, outcome: &Outcome) {
-        for fault in &outcome.faults {
-            *self.faults.entry(fault.kind.name()).or_default() += 1;
-        }
-        for (kind, count) in &outcome.operations {
-            *self.operations.entry(kind).or_default() += count;
-        }
-    }
+    effects: checks::Effects,
 }
 
 /// Why a round is wrong, or shows nothing.
@@ -75,35 +58,65 @@ fn objections(outcome: &Outcome) -> Vec<String> {
     all
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_keeps_its_promises_under_faults() -> anyhow::Result<()> {
-    let time = Duration::from_secs(setting("CLUSTER_FAULT_SECONDS", 600));
-    let begun = Instant::now();
-    let receiver = Receiver::start(SEEDS.start, Manner::Good).await?;
-    let cluster = Arc::new(Cluster::start().await?);
-    let site = Site::prepare(cluster, Arc::clone(&receiver)).await?;
-    let (mut sum, mut effects) = (Sum::default(), checks::Effects::default());
-    for seed in seeds().take_while(|_| begun.elapsed() < time) {
+/// Plays rounds until all seeds were played or the time is over.
+///
+/// # Errors
+/// A round could not be played to its end.
+async fn rounds(site: &Site, seeds: Range<u64>, sum: &mut Sum) -> anyhow::Result<()> {
+    let (begun, time) = (Instant::now(), Duration::from_secs(setting("CLUSTER_FAULT_SECONDS", 600)));
+    for seed in seeds {
+        let took = begun.elapsed();
+        if took >= time {
+            break;
+        }
         let name = format!("CLUSTER_FAULT_SEEDS={seed}..{}", seed + 1);
-        let outcome = round::play(&site, seed).await.map_err(|error| error.context(name.clone()))?;
+        sum.played.end = seed + 1;
+        sum.seen.add("rounds");
+        let outcome = round::play(site, seed).await;
+        sum.seen.add_many("seconds played", (begun.elapsed() - took).as_secs());
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                eprintln!("{name}: {error:#}");
+                sum.seen.add("rounds that failed");
+                return Err(error.context(name));
+            }
+        };
         eprintln!("{name}: {outcome}");
         let objections = objections(&outcome);
         if !objections.is_empty() {
             objections.iter().for_each(|why| eprintln!("{name}: {why}"));
+            sum.seen.add("rounds that failed");
             sum.bad.push(seed);
         }
-        sum.add(&outcome);
-        effects.add(outcome);
+        sum.seen.add_all(&outcome.seen);
+        sum.effects.add(outcome);
     }
-    eprintln!("faults: {:#?}\noperations: {:#?}", sum.faults, sum.operations);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_keeps_its_promises_under_faults() -> anyhow::Result<()> {
+    let receiver = Receiver::start(SEEDS.start, Manner::Good).await?;
+    let cluster = Arc::new(Cluster::start().await?);
+    let site = Site::prepare(cluster, Arc::clone(&receiver)).await?;
+    let seeds = named_seeds("CLUSTER_FAULT_SEEDS").unwrap_or(SEEDS);
+    let (seen, bad, effects) = Default::default();
+    let mut sum = Sum { played: seeds.start..seeds.start, seen, bad, effects };
+    let played = rounds(&site, seeds, &mut sum).await;
+    let settled = match played {
+        Ok(()) => sum.effects.settle(&receiver, &mut sum.seen).await,
+        Err(error) => Err(error),
+    };
+    println!("{}", sum.seen.lines(&sum.played));
     ensure!(
         sum.bad.is_empty(),
         "these seeds fail: {:?}; the servers said:\n{}",
         sum.bad,
         site.cluster.said()
     );
-    effects.settle(&receiver).await?;
-    let said = site.cluster.said();
-    ensure!(!said.contains("panicked"), "a server panicked:\n{said}");
+    settled?;
+    let panic = site.cluster.panic()?;
+    ensure!(panic.is_none(), "a server panicked: {panic:?}");
     Ok(())
 }

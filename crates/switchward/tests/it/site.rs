@@ -35,16 +35,31 @@ const ANSWER_MAX: Duration = Duration::from_secs(90);
 /// How long a caller waits before it asks again.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// A Redis without persistence, on a free port. Dropping it kills it.
+/// What a Redis still has after it was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// Nothing.
+    Nothing,
+    /// What is in its append-only file, as in the deployments of `deploy/`.
+    File,
+}
+
+/// A Redis on a free port. Dropping it kills it.
 pub(crate) struct Redis {
     folder: TempDir,
     port: u16,
+    keeps: Keeps,
     process: Option<Child>,
 }
 
 impl Redis {
+    /// One without persistence.
     pub(crate) async fn start() -> anyhow::Result<Self> {
-        let mut redis = Self { folder: tempfile::tempdir()?, port: free_port(), process: None };
+        Self::that_keeps(Keeps::Nothing).await
+    }
+
+    pub(crate) async fn that_keeps(keeps: Keeps) -> anyhow::Result<Self> {
+        let mut redis = Self { folder: tempfile::tempdir()?, port: free_port(), keeps, process: None };
         redis.run().await?;
         Ok(redis)
     }
@@ -57,6 +72,9 @@ impl Redis {
     pub(crate) async fn run(&mut self) -> anyhow::Result<()> {
         let mut command = Command::new("redis-server");
         command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        if self.keeps == Keeps::File {
+            command.args(["--appendonly", "yes", "--appendfsync", "everysec"]);
+        }
         command.arg("--dir").arg(self.folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = command.kill_on_drop(true).spawn().context("redis-server is missing")?;
         let mut lines = BufReader::new(process.stdout.take().context("it has an output")?).lines();
@@ -78,6 +96,12 @@ impl Redis {
             process.kill().await?;
         }
         Ok(())
+    }
+
+    /// The number of its keys.
+    pub(crate) async fn keys(&self) -> anyhow::Result<u64> {
+        let line = self.ask("DBSIZE").await?;
+        line.trim_start_matches(':').parse().with_context(|| format!("no number of keys: {line}"))
     }
 
     /// Asks it something that has an answer of one line.

@@ -118,7 +118,12 @@ pub(crate) enum Unsynced {
 impl Disk {
     /// A new disk over a file in `scratch`.
     pub(crate) fn on_files(scratch: &Path, name: &str) -> anyhow::Result<Self> {
-        Self::make(scratch, scratch.join(name), BYTES, None)
+        Self::of_bytes(scratch, name, BYTES)
+    }
+
+    /// The same of this many bytes.
+    pub(crate) fn of_bytes(scratch: &Path, name: &str, bytes: u64) -> anyhow::Result<Self> {
+        Self::make(scratch, scratch.join(name), bytes, None)
     }
 
     /// A new disk of this many bytes over a file in memory, of which at most `ground_bytes` fit.

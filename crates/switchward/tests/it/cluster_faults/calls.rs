@@ -67,6 +67,12 @@ impl Way {
         ClusterServiceClient::new(self.channel.clone()).get_cluster(wanted).await
     }
 
+    /// Compares the replicas of a group.
+    pub(crate) async fn verify(self, group: u64) -> Result<Response<v1::VerifyGroupResponse>, Status> {
+        let wanted = self.request(v1::VerifyGroupRequest { group });
+        ClusterServiceClient::new(self.channel.clone()).verify_group(wanted).await
+    }
+
     /// Starts the session of this key, which is its request id, too.
     pub(crate) async fn start(
         self,
@@ -192,7 +198,7 @@ impl Caller {
     }
 
     /// The way to a server that lives; to any if none does.
-    fn way(&mut self) -> Way {
+    pub(crate) fn way(&mut self) -> Way {
         let live = self.cluster.live();
         let server = *self.rng.pick(if live.is_empty() { &SERVERS } else { &live });
         self.way_to(server)

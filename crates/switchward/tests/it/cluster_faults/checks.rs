@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switchward_api::v1;
-use switchward_testkit::{Operation, Versioned, linearizable, ordered_by_version};
+use switchward_testkit::{Counts, Operation, Versioned, linearizable, ordered_by_version};
 use tokio::time::sleep;
 
 use super::calls::{Answer, Caller, Repeat, Way};
@@ -13,6 +13,7 @@ use super::definitions::{CALLS_MAX, paths};
 use super::faults::Fired;
 use super::plan::SERVERS;
 use super::records::{Call, Did, Nap, Records, Register};
+use super::replicas;
 use super::round::{Outcome, Site};
 use super::workload::{COUNTERS, Shared, authorize, register_of};
 use crate::receiver::{Attempt, Outcome as Became, Receiver};
@@ -48,7 +49,9 @@ pub(crate) async fn at_the_end(
             wrong.push(format!("server {server} is {state}"));
         }
     }
-    wrong.extend(differ(&mut Caller::person(&site.cluster, shared.seed)?).await);
+    let mut person = Caller::person(&site.cluster, shared.seed)?;
+    wrong.extend(differ(&mut person).await);
+    wrong.extend(replicas::at_rest(shared, &mut person).await);
     let mut records = shared.records.lock();
     wrong.append(&mut records.wrong);
     wrong.extend(registers(&records, site.step));
@@ -236,8 +239,8 @@ impl Effects {
         self.faults.extend(outcome.faults);
     }
 
-    /// Waits until each message has arrived, and checks that only what was in flight during a fault arrived again.
-    pub(crate) async fn settle(&self, receiver: &Receiver) -> anyhow::Result<()> {
+    /// Waits until each message has arrived, and checks that only what was in flight during a fault arrived again. Counts both.
+    pub(crate) async fn settle(&self, receiver: &Receiver, seen: &mut Counts) -> anyhow::Result<()> {
         let begun = Instant::now();
         let wanted: Vec<String> = self.notified.iter().flat_map(|key| paths(key)).collect();
         loop {
@@ -253,16 +256,15 @@ impl Effects {
         }
         let attempts = receiver.attempts();
         let taken = by_path(&attempts);
-        let mut twice = 0;
         for path in &wanted {
-            twice += self.repeated(path, &taken[path.as_str()])?;
+            seen.add("messages");
+            seen.add_many("messages that came again", self.repeated(path, &taken[path.as_str()])?);
         }
-        eprintln!("effects: {} messages, none lost, {twice} came again", wanted.len());
         Ok(())
     }
 
     /// How often a message came again.
-    fn repeated(&self, path: &str, taken: &[&Attempt]) -> anyhow::Result<usize> {
+    fn repeated(&self, path: &str, taken: &[&Attempt]) -> anyhow::Result<u64> {
         let same = taken.iter().all(|one| !one.id.is_empty() && one.id == taken[0].id);
         ensure!(same, "{path} has several ids: {taken:?}");
         let in_flight = |fault: &Fired, attempt: &Attempt| {
@@ -271,7 +273,7 @@ impl Effects {
         let at_fault = |fault: &&Fired| taken.iter().any(|attempt| in_flight(fault, attempt));
         let (again, explained) = (taken.len() - 1, self.faults.iter().filter(at_fault).count());
         ensure!(again <= explained, "{path} came {again} times again, at {explained} faults: {taken:?}");
-        Ok(again)
+        Ok(again as u64)
     }
 }
 

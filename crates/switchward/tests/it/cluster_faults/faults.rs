@@ -9,8 +9,6 @@ use super::calls::{Answer, Caller, Repeat, Way};
 use super::harness::Cluster;
 use super::plan::{Kind, SERVERS, Step};
 
-/// How far a wrong clock is from the right one, milliseconds.
-const CLOCK_OFFSET_MS: i64 = 30_000;
 /// A fault that has no effect for so long was not injected.
 const SEEN_MAX: Duration = Duration::from_secs(60);
 /// How often its effect is looked for.
@@ -22,7 +20,7 @@ const SLOW: &str = "slow:20000";
 /// A fault that was injected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fired {
-    pub(crate) kind: Kind,
+    pub(crate) name: &'static str,
     pub(crate) begun: Instant,
     pub(crate) ended: Instant,
 }
@@ -37,8 +35,8 @@ pub(crate) async fn play(cluster: &Arc<Cluster>, steps: &[Step]) -> anyhow::Resu
         sleep(step.after).await;
         let begun = Instant::now();
         let injected = inject(cluster, step).await;
-        injected.with_context(|| format!("the fault {:?} was not injected", step.kind.name()))?;
-        fired.push(Fired { kind: step.kind, begun, ended: Instant::now() });
+        injected.with_context(|| format!("the fault {:?} was not injected", step.name()))?;
+        fired.push(Fired { name: step.name(), begun, ended: Instant::now() });
     }
     Ok(fired)
 }
@@ -53,12 +51,14 @@ async fn inject(cluster: &Arc<Cluster>, step: &Step) -> anyhow::Result<()> {
             kill(cluster, &two, step).await
         }
         Kind::KillAll => kill(cluster, &SERVERS, step).await,
+        Kind::PowerCut => cut_power(cluster, &[server], step).await,
+        Kind::PowerCutAll => cut_power(cluster, &SERVERS, step).await,
         Kind::Pause => pause(cluster, server, step).await,
         Kind::PauseLeader => pause(cluster, leader(cluster, step.group).await?, step).await,
         Kind::Stall => stall(cluster, server, step).await,
         Kind::StallLeader => stall(cluster, leader(cluster, step.group).await?, step).await,
-        Kind::ClockAhead => wrong_clock(cluster, step, CLOCK_OFFSET_MS).await,
-        Kind::ClockBehind => wrong_clock(cluster, step, -CLOCK_OFFSET_MS).await,
+        Kind::ClockAhead => wrong_clock(cluster, step, step.wrong.ms()).await,
+        Kind::ClockBehind => wrong_clock(cluster, step, -step.wrong.ms()).await,
         Kind::Isolate => {
             cluster.isolate(server).await?;
             links(cluster, step, "cut").await
@@ -90,6 +90,8 @@ async fn inject(cluster: &Arc<Cluster>, step: &Step) -> anyhow::Result<()> {
             cluster.link(other, server, "reset").await?;
             links(cluster, step, "reset").await
         }
+        Kind::RedisKill => kill_redis(cluster, step).await,
+        Kind::RedisFlush => flush_redis(cluster).await,
     }
 }
 
@@ -118,6 +120,25 @@ async fn leader(cluster: &Arc<Cluster>, group: u64) -> anyhow::Result<u64> {
 
 /// Kills servers at one time, and starts them again.
 async fn kill(cluster: &Cluster, servers: &[u64], step: &Step) -> anyhow::Result<()> {
+    end(cluster, servers).await?;
+    start_later(cluster, servers, step).await
+}
+
+/// Kills servers at one time, takes from their disks what was not synced, and starts them again.
+async fn cut_power(cluster: &Cluster, servers: &[u64], step: &Step) -> anyhow::Result<()> {
+    let disks = cluster.disks.as_ref().context("no disk can be cut off")?;
+    servers.iter().try_for_each(|server| disks.plant(*server))?;
+    end(cluster, servers).await?;
+    let mut lost = false;
+    for server in servers {
+        lost |= disks.cut(*server)?;
+    }
+    ensure!(lost, "no disk has lost what was not synced");
+    start_later(cluster, servers, step).await
+}
+
+/// Kills servers.
+async fn end(cluster: &Cluster, servers: &[u64]) -> anyhow::Result<()> {
     for server in servers {
         cluster.kill(*server).await?;
     }
@@ -125,11 +146,35 @@ async fn kill(cluster: &Cluster, servers: &[u64], step: &Step) -> anyhow::Result
         let status = cluster.status(*server).await?;
         ensure!(status.pid.is_none(), "server {server} is {}", status.state);
     }
+    Ok(())
+}
+
+/// Starts servers when the fault ends.
+async fn start_later(cluster: &Cluster, servers: &[u64], step: &Step) -> anyhow::Result<()> {
     sleep(step.lasts).await;
     for server in servers {
         cluster.start_again(*server).await?;
     }
     Ok(())
+}
+
+/// Kills Redis, and starts it again with its append-only file.
+async fn kill_redis(cluster: &Cluster, step: &Step) -> anyhow::Result<()> {
+    let mut redis = cluster.redis.lock().await;
+    ensure!(redis.keys().await? > 0, "the servers have nothing in Redis");
+    redis.kill().await?;
+    ensure!(redis.keys().await.is_err(), "Redis still answers");
+    sleep(step.lasts).await;
+    redis.run().await?;
+    ensure!(redis.keys().await? > 0, "Redis has nothing in its file");
+    Ok(())
+}
+
+/// Deletes everything in Redis.
+async fn flush_redis(cluster: &Cluster) -> anyhow::Result<()> {
+    let redis = cluster.redis.lock().await;
+    ensure!(redis.keys().await? > 0, "the servers have nothing in Redis");
+    redis.ask("FLUSHALL").await.map(drop)
 }
 
 /// The number of a server's process.
@@ -161,18 +206,21 @@ async fn stall(cluster: &Cluster, server: u64, step: &Step) -> anyhow::Result<()
     held
 }
 
-/// Starts a server with another clock, and then again with the right one.
+/// Starts a server with another clock, makes sure that it is noticed and the server leads nothing, and starts it again with the
+/// right one.
 async fn wrong_clock(cluster: &Arc<Cluster>, step: &Step, ms: i64) -> anyhow::Result<()> {
     let server = step.server;
     cluster.kill(server).await?;
     cluster.set_clock_offset(ms)?;
     cluster.start_again(server).await?;
     let mut caller = Caller::person(cluster, server)?;
-    let noticed = until("the other clock is noticed", async || {
+    let noticed = until("the other clock is noticed, and its server leads nothing", async || {
         let Answer::Done(seen) = caller.insist(Repeat::All, Way::cluster).await else { return Ok(false) };
         let one = seen.servers.iter().find(|one| one.number == server);
         let offset = one.and_then(|one| one.clock_offset_ms).unwrap_or(0);
-        Ok(offset.signum() == ms.signum() && offset.abs() > ms.abs() / 2)
+        let is_off = offset.signum() == ms.signum() && offset.abs() > ms.abs() / 2;
+        let leads = seen.groups.iter().any(|group| group.leader == Some(server));
+        Ok(is_off && one.is_some_and(|one| one.clock_bars) && !leads)
     })
     .await;
     sleep(step.lasts).await;

@@ -16,7 +16,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::plan::SERVERS;
+use super::disks::Disks;
+use super::plan::{Power, SERVERS};
+use crate::site::{Keeps, Redis};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_switchward");
 /// A start or a command that takes longer has failed.
@@ -41,6 +43,9 @@ pub(crate) struct ProcessStatus {
 pub(crate) struct Cluster {
     folder: TempDir,
     _process: Child,
+    /// `None` if none can be mounted here. They are unmounted after the process was killed.
+    pub(crate) disks: Option<Disks>,
+    pub(crate) redis: tokio::sync::Mutex<Redis>,
     _out: BufReader<ChildStdout>,
     /// The addresses of the servers, in the order of their numbers.
     pub(crate) addresses: Vec<String>,
@@ -53,11 +58,13 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts three servers and their Redis.
+    /// Starts three servers, each on a disk of its own, and their Redis.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("clock-offset"), "0")?;
         let library = hold_sync(folder.path()).await?;
+        let disks = Disks::mount(&folder.path().join("data"))?;
+        let redis = Redis::that_keeps(Keeps::File).await?;
         let mut command = Command::new(PROGRAM);
         let set = std::env::vars_os().map(|(name, _)| name);
         for name in set.filter(|name| name.to_string_lossy().starts_with("SWITCHWARD_")) {
@@ -66,7 +73,7 @@ impl Cluster {
         command.env("SWITCHWARD_CONTEXTS", folder.path().join("contexts"));
         command.env("LD_PRELOAD", library).env("HOLD_SYNC_FILE", folder.path().join("hold"));
         command.args(["dev", "--servers", "3", "--port", "0", "--shards", "2", "-o", "json"]);
-        command.arg("--data-dir").arg(folder.path().join("data"));
+        command.arg("--data-dir").arg(folder.path().join("data")).args(["--redis", &redis.url()]);
         command.arg("--clock-off").arg(folder.path().join("clock-offset"));
         let log = File::create(folder.path().join("log"))?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
@@ -83,13 +90,26 @@ impl Cluster {
         let addresses = servers.iter().map(|one| text(&one["address"])).collect::<Result<_, _>>()?;
         let (person, agent) = (text(&ready["person_key"])?, text(&ready["agent_key"])?);
         let live = Mutex::new(SERVERS.into());
-        Ok(Self { folder, _process: process, _out: out, addresses, person, agent, live })
+        let redis = redis.into();
+        Ok(Self { folder, _process: process, disks, redis, _out: out, addresses, person, agent, live })
+    }
+
+    /// Whether the power of servers can be cut.
+    pub(crate) fn power(&self) -> Power {
+        if self.disks.is_some() { Power::CanBeCut } else { Power::Stays }
     }
 
     /// The end of what the servers have logged.
     pub(crate) fn said(&self) -> String {
         let said = fs::read(self.folder.path().join("log")).unwrap_or_default();
         String::from_utf8_lossy(&said[said.len().saturating_sub(SAID_BYTES_MAX)..]).into_owned()
+    }
+
+    /// What a server has logged of a panic, if one panicked.
+    pub(crate) fn panic(&self) -> anyhow::Result<Option<String>> {
+        let said = fs::read(self.folder.path().join("log"))?;
+        let said = String::from_utf8_lossy(&said);
+        Ok(said.find("panicked").map(|at| said[at..].chars().take(SAID_BYTES_MAX).collect()))
     }
 
     /// Sends a request over the control channel, and returns the answer.

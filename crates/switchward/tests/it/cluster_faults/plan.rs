@@ -19,6 +19,10 @@ pub(crate) enum Kind {
     KillTwo,
     /// SIGKILL of all servers.
     KillAll,
+    /// A server loses its power.
+    PowerCut,
+    /// All servers lose their power.
+    PowerCutAll,
     /// SIGSTOP of a server, and SIGCONT.
     Pause,
     /// The same of the server that leads a group.
@@ -47,14 +51,20 @@ pub(crate) enum Kind {
     Slow,
     /// The connections between two servers are reset.
     Reset,
+    /// SIGKILL of Redis, which has its append-only file when it starts again.
+    RedisKill,
+    /// Redis loses all of its data.
+    RedisFlush,
 }
 
-/// The kinds of faults of processes.
-pub(crate) const OF_PROCESSES: [Kind; 10] = [
+/// The kinds of faults of servers.
+pub(crate) const OF_SERVERS: [Kind; 12] = [
     Kind::KillOne,
     Kind::KillLeader,
     Kind::KillTwo,
     Kind::KillAll,
+    Kind::PowerCut,
+    Kind::PowerCutAll,
     Kind::Pause,
     Kind::PauseLeader,
     Kind::Stall,
@@ -63,8 +73,8 @@ pub(crate) const OF_PROCESSES: [Kind; 10] = [
     Kind::ClockBehind,
 ];
 
-/// The kinds of faults of links.
-pub(crate) const OF_LINKS: [Kind; 8] = [
+/// The kinds of faults of what the servers talk over: their links, and Redis.
+pub(crate) const OF_LINKS: [Kind; 10] = [
     Kind::Isolate,
     Kind::Shatter,
     Kind::CutBoth,
@@ -73,22 +83,62 @@ pub(crate) const OF_LINKS: [Kind; 8] = [
     Kind::Delay,
     Kind::Slow,
     Kind::Reset,
+    Kind::RedisKill,
+    Kind::RedisFlush,
 ];
 
-impl Kind {
+/// How far a clock is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    HalfAMinute,
+    AnHour,
+    TenYears,
+}
+
+impl Wrong {
+    const ALL: [Self; 3] = [Self::HalfAMinute, Self::AnHour, Self::TenYears];
+
+    /// The same in milliseconds.
+    pub(crate) fn ms(self) -> i64 {
+        const HOUR: i64 = 3_600_000;
+        match self {
+            Self::HalfAMinute => 30_000,
+            Self::AnHour => HOUR,
+            Self::TenYears => 10 * 365 * 24 * HOUR,
+        }
+    }
+}
+
+impl Step {
     /// Its name in reports.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
+        self.kind.name(self.wrong)
+    }
+}
+
+impl Kind {
+    fn name(self, wrong: Wrong) -> &'static str {
         match self {
             Self::KillOne => "kill of one",
             Self::KillLeader => "kill of a leader",
             Self::KillTwo => "kill of two",
             Self::KillAll => "kill of all",
+            Self::PowerCut => "power cut",
+            Self::PowerCutAll => "power cut of all",
             Self::Pause => "pause",
             Self::PauseLeader => "pause of a leader",
             Self::Stall => "disk stall",
             Self::StallLeader => "disk stall of a leader",
-            Self::ClockAhead => "clock ahead",
-            Self::ClockBehind => "clock behind",
+            Self::ClockAhead => match wrong {
+                Wrong::HalfAMinute => "clock half a minute ahead",
+                Wrong::AnHour => "clock an hour ahead",
+                Wrong::TenYears => "clock ten years ahead",
+            },
+            Self::ClockBehind => match wrong {
+                Wrong::HalfAMinute => "clock half a minute behind",
+                Wrong::AnHour => "clock an hour behind",
+                Wrong::TenYears => "clock ten years behind",
+            },
             Self::Isolate => "isolated",
             Self::Shatter => "all links cut",
             Self::CutBoth => "cut both ways",
@@ -97,6 +147,8 @@ impl Kind {
             Self::Delay => "delay",
             Self::Slow => "slow link",
             Self::Reset => "reset",
+            Self::RedisKill => "kill of Redis",
+            Self::RedisFlush => "flush of Redis",
         }
     }
 }
@@ -113,6 +165,8 @@ pub(crate) struct Step {
     pub(crate) other: u64,
     /// The group whose leader fails.
     pub(crate) group: u64,
+    /// How far a clock is wrong, if one is.
+    pub(crate) wrong: Wrong,
     /// How long it lasts at least.
     pub(crate) lasts: Duration,
 }
@@ -120,22 +174,34 @@ pub(crate) struct Step {
 /// The faults of a round: two sequences at the same time, so that no more than two faults overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
-    pub(crate) processes: Vec<Step>,
+    pub(crate) servers: Vec<Step>,
     pub(crate) links: Vec<Step>,
 }
 
+/// Whether the power of servers can be cut here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Power {
+    CanBeCut,
+    Stays,
+}
+
 impl Plan {
-    /// Draws the faults of a seed. It has half of the kinds; an odd seed has those that the even one before it lacks.
-    pub(crate) fn draw(seed: u64) -> Self {
+    /// Draws the faults of a seed. It has half of the kinds; an odd seed has those that the even one before it lacks. Six
+    /// seeds in a row have clocks that are wrong by all that is possible.
+    pub(crate) fn draw(seed: u64, power: Power) -> Self {
         let mut rng = Rng::new(seed);
+        let wrong = Wrong::ALL[(seed / 2 % 3) as usize];
         let mut steps =
-            |kinds: &[Kind]| half(kinds, seed).into_iter().map(|kind| step(&mut rng, kind)).collect();
-        Self { processes: steps(&OF_PROCESSES), links: steps(&OF_LINKS) }
+            |kinds: &[Kind]| half(kinds, seed).into_iter().map(|kind| step(&mut rng, kind, wrong)).collect();
+        let (mut servers, links): (Vec<Step>, _) = (steps(&OF_SERVERS), steps(&OF_LINKS));
+        let is_cut = |step: &Step| matches!(step.kind, Kind::PowerCut | Kind::PowerCutAll);
+        servers.retain(|step| power == Power::CanBeCut || !is_cut(step));
+        Self { servers, links }
     }
 
     /// The number of faults.
     pub(crate) fn count(&self) -> usize {
-        self.processes.len() + self.links.len()
+        self.servers.len() + self.links.len()
     }
 }
 
@@ -149,7 +215,7 @@ fn half(kinds: &[Kind], seed: u64) -> Vec<Kind> {
     if seed.is_multiple_of(2) { kinds } else { second }
 }
 
-fn step(rng: &mut Rng, kind: Kind) -> Step {
+fn step(rng: &mut Rng, kind: Kind, wrong: Wrong) -> Step {
     let server = *rng.pick(&SERVERS);
     let others: Vec<u64> = SERVERS.into_iter().filter(|other| *other != server).collect();
     let lasts = if rng.once_in(LONG_IN) { rng.between(5_500, 7_000) } else { rng.between(700, 2_000) };
@@ -159,6 +225,7 @@ fn step(rng: &mut Rng, kind: Kind) -> Step {
         server,
         other: *rng.pick(&others),
         group: rng.between(1, 2),
+        wrong,
         lasts: Duration::from_millis(lasts),
     }
 }
@@ -166,16 +233,25 @@ fn step(rng: &mut Rng, kind: Kind) -> Step {
 #[test]
 fn two_seeds_in_a_row_have_all_kinds_of_faults_once() {
     for seed in [0, 2, 40] {
-        let (even, odd) = (Plan::draw(seed), Plan::draw(seed + 1));
-        assert_eq!(even, Plan::draw(seed), "a seed has one plan");
+        let [even, odd] = [seed, seed + 1].map(|seed| Plan::draw(seed, Power::CanBeCut));
+        assert_eq!(even, Plan::draw(seed, Power::CanBeCut), "a seed has one plan");
         let kinds = |of: fn(&Plan) -> &Vec<Step>| {
             let mut kinds: Vec<Kind> = of(&even).iter().chain(of(&odd)).map(|step| step.kind).collect();
             kinds.sort_unstable();
             kinds
         };
-        assert_eq!(kinds(|plan| &plan.processes), OF_PROCESSES);
+        assert_eq!(kinds(|plan| &plan.servers), OF_SERVERS);
         assert_eq!(kinds(|plan| &plan.links), OF_LINKS);
-        let steps = || even.processes.iter().chain(&even.links);
+        let steps = || even.servers.iter().chain(&even.links);
         assert!(steps().all(|step| step.server != step.other && SERVERS.contains(&step.other)));
+        let without = [seed, seed + 1].map(|seed| Plan::draw(seed, Power::Stays).count());
+        assert_eq!(without.iter().sum::<usize>() + 2, even.count() + odd.count(), "no power is cut");
     }
+}
+
+#[test]
+fn six_seeds_in_a_row_have_all_wrong_clocks() {
+    let steps = (6..12).flat_map(|seed| Plan::draw(seed, Power::CanBeCut).servers);
+    let names: std::collections::BTreeSet<_> = steps.map(|step| step.name()).collect();
+    assert_eq!(names.iter().filter(|name| name.starts_with("clock")).count(), 6, "{names:?}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use switchward_testkit::{Operation, Seen};
+use switchward_testkit::{Counts, Operation, Seen};
 
 /// The most operations of a register. The checker takes [`switchward_testkit::OPERATIONS_MAX`]; the last ones read it.
 pub(crate) const REGISTER_OPERATIONS_MAX: usize = 100;
@@ -85,6 +85,8 @@ pub(crate) struct Records {
     pub(crate) operations: BTreeMap<&'static str, u64>,
     /// Operations whose outcome is known.
     pub(crate) known: u64,
+    /// What else was looked at.
+    pub(crate) seen: Counts,
     /// What must not have happened.
     pub(crate) wrong: Vec<String>,
 }

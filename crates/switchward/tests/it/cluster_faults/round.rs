@@ -2,22 +2,22 @@
 
 use anyhow::Context as _;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use switchward_api::v1;
+use switchward_testkit::Counts;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::calls::Caller;
-use super::checks;
 use super::definitions::{NAPS_MS, counter, nap, notify, register};
 use super::faults::{self, Fired};
 use super::harness::Cluster;
 use super::plan::{Plan, SERVERS};
 use super::workload::{CALLERS, Shared, Worker, prepare, register_of};
+use super::{checks, replicas};
 use crate::receiver::Receiver;
 
 /// All servers serve again this long after the last fault.
@@ -83,8 +83,8 @@ pub(crate) struct Outcome {
     pub(crate) planned: usize,
     /// The faults that were injected.
     pub(crate) faults: Vec<Fired>,
-    /// Operations by their kinds.
-    pub(crate) operations: BTreeMap<&'static str, u64>,
+    /// Faults, operations and comparisons by their kinds.
+    pub(crate) seen: Counts,
     /// All operations.
     pub(crate) begun: u64,
     /// Those whose outcome is known.
@@ -99,7 +99,7 @@ pub(crate) struct Outcome {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.faults.iter().map(|fault| fault.kind.name()).collect();
+        let names: Vec<&str> = self.faults.iter().map(|fault| fault.name).collect();
         let Self { known, begun, recovered, .. } = self;
         write!(f, "{known} of {begun} outcomes known, all serve {recovered:.1?} after the last fault; ")?;
         write!(f, "{} faults: {}", names.len(), names.join(", "))
@@ -111,7 +111,7 @@ impl fmt::Display for Outcome {
 /// # Errors
 /// A fault could not be injected, or the cluster does not serve afterwards.
 pub(crate) async fn play(site: &Site, seed: u64) -> anyhow::Result<Outcome> {
-    let (cluster, plan) = (&site.cluster, Plan::draw(seed));
+    let (cluster, plan) = (&site.cluster, Plan::draw(seed, site.cluster.power()));
     deploy(&mut Caller::person(cluster, seed)?, &counter(seed)).await?;
     let (shared, mut agent) = (Arc::new(Shared::new(seed)), Caller::agent(cluster, seed)?);
     prepare(&shared, &mut agent).await?;
@@ -123,8 +123,9 @@ pub(crate) async fn play(site: &Site, seed: u64) -> anyhow::Result<Outcome> {
     }
     let watched = Arc::clone(cluster);
     watching.spawn(async move { watched.watch().await });
-    let (of_processes, of_links) =
-        tokio::try_join!(faults::play(cluster, &plan.processes), faults::play(cluster, &plan.links))?;
+    workers.spawn(replicas::watch(Arc::clone(&shared), Caller::person(cluster, seed)?));
+    let (of_servers, of_links) =
+        tokio::try_join!(faults::play(cluster, &plan.servers), faults::play(cluster, &plan.links))?;
     let ended = Instant::now();
     for server in SERVERS {
         serves(&agent, server, seed, ended).await?;
@@ -141,10 +142,14 @@ pub(crate) async fn play(site: &Site, seed: u64) -> anyhow::Result<Outcome> {
         wrong.push(format!("all servers serve again {recovered:?} after the last fault"));
     }
     let mut records = shared.records.lock();
+    let faults: Vec<Fired> = of_servers.into_iter().chain(of_links).collect();
+    let mut seen = std::mem::take(&mut records.seen);
+    faults.iter().for_each(|fault| seen.add(&format!("fault: {}", fault.name)));
+    records.operations.iter().for_each(|(kind, count)| seen.add_many(&format!("operations: {kind}"), *count));
     Ok(Outcome {
         planned: plan.count(),
-        faults: of_processes.into_iter().chain(of_links).collect(),
-        operations: records.operations.clone(),
+        faults,
+        seen,
         begun: records.operations.values().sum(),
         known: records.known,
         notified: std::mem::take(&mut records.notified),
