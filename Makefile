@@ -61,7 +61,7 @@ order: ## simulate the engine under reordered, repeated and lost messages, by 10
 roll: ## replace the servers of a cluster one by one by those of the next feature level under load, and back (ROLL_FROM; many minutes)
 	@PROFILE=$(PROFILE) sh tests/scripts/roll.sh
 
-sim: ## simulate three and five servers under faults, by 1,000 seeds (SIM_SEEDS); print what failed how often (many minutes)
+sim: ## simulate three and five servers under faults, by 1,000 seeds (SIM_SEEDS, SIM_COUNTS); print what failed how often (many minutes)
 	@sh tests/scripts/need.sh rust cc
 	sh tests/scripts/seeds.sh SIM 0..1000 cargo test --locked --release -p switchward-shard --test sim -- --nocapture servers_keep
 

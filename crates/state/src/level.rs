@@ -5,7 +5,7 @@
 //!
 //! To add a kind or a field to a form that is stored or sent, after a release:
 //!
-//! 1. If [`HIGHEST`] is that of the last release, raise it by one.
+//! 1. If [`HIGHEST`] is that of the last release, raise it by one. The feature `second-level` goes with the first time.
 //! 2. Add an [`Addition`] with that level to [`ADDITIONS`]. A field must be optional.
 //! 3. Where it is written, ask [`Level::writes`]; the engine has the level in its stamp.
 //! 4. Refuse it below its level in [`Decision::check_level`](crate::Decision::check_level), if it is in the log.
@@ -18,7 +18,11 @@ use std::fmt;
 /// The lowest level at which this program can write.
 pub const LOWEST: Level = Level(1);
 /// The highest level that this program knows.
+#[cfg(not(feature = "second-level"))]
 pub const HIGHEST: Level = Level(1);
+/// The highest level that a build of `make roll` knows: beside the real levels, that of [`SAMPLE`].
+#[cfg(feature = "second-level")]
+pub const HIGHEST: Level = Level(2);
 
 /// The kinds and fields that came in after level 1, in the order of their levels. Everything else is of level 1.
 pub const ADDITIONS: &[Addition] = &[

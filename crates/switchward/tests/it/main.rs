@@ -7,28 +7,29 @@
 //! | `FAULTS_DOWN_SECONDS` | how long Redis is away | 20 |
 //! | `CLUSTER_FAULT_SEEDS` | the seeds whose faults a cluster of three has, as in `0..200` | `0..6` |
 //! | `CLUSTER_FAULT_SECONDS` | no seed begins later than this | 600 |
-//! | `ROLL_OLD` | the program of the version before, see `make roll` | this version |
+//! | `ROLL_OLD`, `ROLL_NEW` | the programs of the older and the newer version, see `make roll` | this version |
+//! | `ROLL_LEVEL` | the feature level that the newer version raises the cluster to | that of the older one |
 
 mod apart;
 mod away;
 mod cluster;
 mod cluster_faults;
-mod faults;
 #[path = "../crash/rig/disk.rs"]
 #[expect(dead_code, reason = "the crash test fills disks, too")]
 mod disk;
+mod faults;
 mod neighbours;
 mod receiver;
-mod site;
 #[path = "../crash/scratch.rs"]
 mod scratch;
+mod site;
 
-/// A number of the environment, or what holds without it.
 /// Where `scratch` finds the disks, as in the crash test.
 mod rig {
     pub(crate) use crate::disk;
 }
 
+/// A number of the environment, or what holds without it.
 fn setting(name: &str, otherwise: u64) -> u64 {
     let Some(text) = std::env::var(name).ok().filter(|text| !text.is_empty()) else { return otherwise };
     text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}"))
