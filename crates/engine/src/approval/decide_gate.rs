@@ -135,7 +135,7 @@ pub(crate) fn entitled(
 pub(crate) fn may_decide(actor: &Actor, open: &OpenGate, people: &Directory) -> Result<(), Rejection> {
     has_a_say(actor)?;
     if open.body.kind.needs_another() && people.one_person(&actor.subject, &open.body.requester) {
-        return Err(Rejection::new(Reason::SelfApproval, "who asked cannot decide; somebody else must"));
+        return Err(Rejection::new(Reason::SelfApproval, "the requester cannot decide; somebody else must"));
     }
     addressed(actor, open, people)
 }

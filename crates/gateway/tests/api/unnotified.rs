@@ -70,7 +70,7 @@ async fn a_directory_says_what_of_it_leads_to_nobody() {
 async fn a_gate_that_notifies_nobody_shows_that_everywhere() {
     let harness = Harness::start().await;
     let reply = start(&harness, &["group:none", "ops@acme.example"]).await;
-    assert_eq!(reply.warnings, ["group:none is to be told, and leads to no address now"]);
+    assert_eq!(reply.warnings, ["group:none is to be notified, and leads to no address now"]);
     let session = harness.look(&reply.session.expect("a session").name).await;
     assert_eq!(session.audience, ["group:none", "ops@acme.example"]);
     let (asked, open, gate) = ask(&harness, &session.name).await;

@@ -31,7 +31,7 @@ pub fn session_warning(warning: &SessionWarning) -> String {
             format!("data that waited for an approval do not fit any more: {problem}")
         }
         SessionWarning::NobodyBehind { name } => {
-            format!("{name} is to be told, and leads to no address now")
+            format!("{name} is to be notified, and leads to no address now")
         }
         SessionWarning::NoRecipients { problem } => {
             format!("nobody can be asked, and the state is not left: {problem}")
@@ -47,12 +47,12 @@ fn at_gate(gate: OpenId, trouble: &GateTrouble) -> String {
             "gate {gate} needs {need} approvals and asks {asks} who may decide: it stays open until more are asked"
         ),
         GateTrouble::TooFewRecipients { need, asks, open: true } => format!(
-            "gate {gate} needs {need} approvals and tells {asks} who may decide: others must approve as well"
+            "gate {gate} needs {need} approvals and notifies {asks} who may decide: others must approve as well"
         ),
         GateTrouble::SharedAddresses { people, addresses } => {
             format!("gate {gate} asks {people} people at {addresses} addresses: each approves once")
         }
-        GateTrouble::Unnotified { why } => format!("nobody is told of gate {gate}: {}", no_audience(why)),
+        GateTrouble::Unnotified { why } => format!("nobody is notified of gate {gate}: {}", no_audience(why)),
         GateTrouble::NotInDirectory { who } => {
             format!("gate {gate} does not ask {}: not in the directory", who.join(", "))
         }
