@@ -12,6 +12,7 @@ use super::conversation::{MailReply, Message, Record, Session as SessionOnly, Se
 use super::directory::DirectoryArgs;
 use super::effect::EffectArgs;
 use super::export::Export;
+use super::gates::GatesCommand;
 use super::mail::MailArgs;
 use super::page::Page;
 use super::policy::PolicyArgs;
@@ -21,7 +22,6 @@ use super::tenant::{BootstrapKey, TenantArgs};
 use super::values::duration;
 use super::webhooks::{EndpointArgs, Listen, SourceArgs, Trigger};
 use super::work::Work;
-use crate::commands::client::gates::GatesCommand;
 
 /// The commands that call a server.
 #[derive(Debug, Subcommand)]

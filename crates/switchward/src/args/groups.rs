@@ -4,7 +4,7 @@
 
 use clap::Command;
 
-use crate::commands::client::gates::GatesCommand;
+use super::gates::GatesCommand;
 use crate::exit::CODES;
 
 /// Every visible command, by group; the names of a group are in several lists if a subject has its own.

@@ -4,7 +4,6 @@ use clap::CommandFactory;
 use std::time::Duration;
 
 use super::*;
-use crate::commands::client::gates::{GateAction, GatesCommand};
 
 fn parsed(words: &[&str]) -> Args {
     Args::try_parse_from(std::iter::once(&"switchward").chain(words))

@@ -12,7 +12,7 @@ mod effect;
 mod endpoint;
 mod explain;
 mod export;
-pub(crate) mod gates;
+mod gates;
 mod get;
 mod list;
 mod listen;
@@ -79,7 +79,7 @@ async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
         ClientCommand::Retry(on) => converse::retry(&talk(&on, output).await?, on.what).await,
         ClientCommand::Authorize(on) => drive::authorize(&talk(&on, output).await?, on.what).await,
         ClientCommand::Report(on) => drive::report(&talk(&on, output).await?, on.what).await,
-        ClientCommand::Gates(gates) => gates.run(output).await,
+        ClientCommand::Gates(command) => gates::run(command, output).await,
         ClientCommand::Raise(on) => person::raise(&talk(&on, output).await?, on.what).await,
         ClientCommand::Pause(on) => person::pause(&talk(&on, output).await?, on.what).await,
         ClientCommand::Resume(on) => person::resume(&talk(&on, output).await?, on.what).await,
