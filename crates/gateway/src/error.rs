@@ -8,4 +8,4 @@ mod refusal;
 mod rejection;
 
 pub use reason::Reason;
-pub use refusal::{DOMAIN, Refusal};
+pub use refusal::{DOMAIN, QUARANTINED_MAIL, Refusal};

@@ -56,6 +56,6 @@ pub mod webhooks;
 pub use admission::Admission;
 pub use api::{Api, PageSettings};
 pub use connections::ConnectionLimits;
-pub use error::{DOMAIN, Reason, Refusal};
+pub use error::{DOMAIN, QUARANTINED_MAIL, Reason, Refusal};
 pub use port::Port;
 pub use quotas::QuotaDefaults;

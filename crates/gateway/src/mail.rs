@@ -17,6 +17,7 @@ use switchward_mail::incoming::{
     Authentication, Bounce, Dns, Envelope, Proof, Reply as Written, Settings, Sorted, authenticate, head,
     sort,
 };
+use switchward_messages::{CheckedBy, EvidenceFacts, SenderProof, reply_evidence};
 use switchward_state::approval::{ApprovalCommand, MailToken, RecordReply, ReplyOutcome};
 use switchward_state::catalogue::Role;
 use switchward_state::delivery::{DeliveryCommand, RecordBounce};
@@ -281,21 +282,22 @@ fn subject(text: &str) -> String {
 
 /// The evidence about a reply's origin, for the history.
 fn evidence(proof: &Authentication, suspicious: bool) -> String {
-    let how = match proof.how {
-        Proof::Computed => "computed",
-        Proof::TrustedHost => "reported by a trusted host",
-    };
-    let aligned = match (proof.is_signed(), proof.aligned) {
-        (true, _) => "signed to this address",
-        (false, true) => "aligned",
-        (false, false) => "not aligned",
-    };
-    let hidden = if suspicious { ", hidden text" } else { "" };
     let (dkim, spf, dmarc) = (proof.dkim, proof.spf, proof.dmarc);
-    let detail = proof.detail.join(" ");
-    format!("{aligned} ({how}): dkim={dkim:?} spf={spf:?} dmarc={dmarc:?}{hidden} {detail}")
-        .trim()
-        .to_lowercase()
+    let checks = format!("dkim={dkim:?} spf={spf:?} dmarc={dmarc:?}").to_lowercase();
+    reply_evidence(&EvidenceFacts {
+        proof: match (proof.is_signed(), proof.aligned) {
+            (true, _) => SenderProof::Signed,
+            (false, true) => SenderProof::Aligned,
+            (false, false) => SenderProof::NotAligned,
+        },
+        by: match proof.how {
+            Proof::Computed => CheckedBy::Server,
+            Proof::TrustedHost => CheckedBy::TrustedHost,
+        },
+        checks: &checks,
+        hidden_text: suspicious,
+        reasons: &proof.detail.join(" ").to_lowercase(),
+    })
 }
 
 impl Api {

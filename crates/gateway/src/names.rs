@@ -4,7 +4,7 @@
 use switchward_machine::{OpenId, SessionId};
 
 use crate::auth::Caller;
-use crate::error::Refusal;
+use crate::error::{QUARANTINED_MAIL, Refusal};
 
 /// Longest name that is looked at, bytes.
 const NAME_BYTES_MAX: usize = 512;
@@ -179,7 +179,7 @@ pub(crate) fn of_webhook_source(caller: &Caller, name: &str) -> String {
 
 /// The mail in quarantine of a name.
 pub(crate) fn quarantined<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
-    Ok(ids(caller, "mail in quarantine", field, name, &["quarantine"])?[0])
+    Ok(ids(caller, QUARANTINED_MAIL, field, name, &["quarantine"])?[0])
 }
 
 /// How a mail in quarantine is named in answers.

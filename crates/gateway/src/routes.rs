@@ -11,6 +11,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 use std::time::Duration;
+use switchward_messages::server_pages::probes::{Readiness, readiness};
 use switchward_shard::Cluster;
 use tonic_health::{
     ServingStatus,
@@ -238,21 +239,22 @@ impl Health {
         Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(readyz))
     }
 
-    fn readiness(&self) -> (StatusCode, &'static str) {
+    fn readiness(&self) -> (StatusCode, String) {
         let is = |flag: &AtomicBool| flag.load(Ordering::Acquire);
-        if !is(&self.ready) {
-            (StatusCode::SERVICE_UNAVAILABLE, "not ready\n")
+        let (status, state) = if !is(&self.ready) {
+            (StatusCode::SERVICE_UNAVAILABLE, Readiness::NotReady)
         } else if is(&self.cut_off) {
-            (StatusCode::SERVICE_UNAVAILABLE, "not ready; no leader of the catalogue can be reached\n")
+            (StatusCode::SERVICE_UNAVAILABLE, Readiness::CutOff)
         } else if is(&self.shard_failed) {
-            (StatusCode::OK, "ready; a shard has failed: its requests are refused, see the log\n")
+            (StatusCode::OK, Readiness::ShardFailed)
         } else if is(&self.disk_low) {
-            (StatusCode::OK, "ready; the disk runs low: requests that need more of it are refused\n")
+            (StatusCode::OK, Readiness::DiskLow)
         } else if is(&self.clock_off) {
-            (StatusCode::OK, "ready; this server's clock differs from the others': it leads no shard\n")
+            (StatusCode::OK, Readiness::ClockOff)
         } else {
-            (StatusCode::OK, "ready\n")
-        }
+            (StatusCode::OK, Readiness::Ready)
+        };
+        (status, format!("{}\n", readiness(state)))
     }
 }
 
@@ -272,7 +274,7 @@ mod tests {
         assert_eq!(status(), StatusCode::SERVICE_UNAVAILABLE);
         health.set_in_contact().await;
         health.set_clock_good();
-        assert_eq!(health.readiness(), (StatusCode::OK, "ready\n"));
+        assert_eq!(health.readiness(), (StatusCode::OK, "ready\n".to_owned()));
         // A server that stops does not become ready by reaching others.
         health.set_cut_off().await;
         health.set_not_ready().await;

@@ -20,9 +20,11 @@ pub use en::answering::{
 pub use en::closed::outcome;
 pub use en::command_line as cli;
 pub use en::directory::directory_warning;
+pub use en::evidence::{CheckedBy, EvidenceFacts, SenderProof, reply_evidence};
 pub use en::gate_lines::{
-    APPROVED_BY_YOU, CALL_TO_REPEAT, GateLine, NOBODY, Notified, gate_about, gate_decided, gate_deciders,
-    gate_question, gate_voided, gate_waited, inputs_held, quorum, reminders_left, vote_way,
+    APPROVED_BY_YOU, CALL_TO_REPEAT, GateLine, GateMatter, NOBODY, Notified, gate_about, gate_decided,
+    gate_deciders, gate_message, gate_question, gate_voided, gate_waited, inputs_held, quorum,
+    reminders_left, vote_way,
 };
 pub use en::gates::{at, facts, request, rule};
 pub use en::mails::{PageCodeFacts, page_code, reminder};
@@ -36,6 +38,8 @@ pub use en::policy::{
     CALL_APPROVED, CallOutcome, CallProblem, call_allowed, call_asked, call_outcome, call_problem, shortage,
 };
 pub use en::refusals::refusal;
+pub use en::server_pages;
+pub use en::session_comments::REMOVED_AFTER_BACKUP;
 pub use en::session_warnings::{session_warning, still_caps};
 pub use en::warnings::{mail_cap, warning};
 pub use fact::{Fact, GateFacts, Medium};

@@ -1,4 +1,4 @@
-//! Sentences of which some words are emphasised.
+//! Sentences of which some words are emphasised, or are code.
 
 use std::borrow::Cow;
 
@@ -9,6 +9,8 @@ pub enum Piece<'p> {
     Plain(Cow<'p, str>),
     /// Emphasised words.
     Strong(Cow<'p, str>),
+    /// A command or a name, as it is typed.
+    Code(Cow<'p, str>),
 }
 
 impl<'p> Piece<'p> {
@@ -20,5 +22,10 @@ impl<'p> Piece<'p> {
     /// Emphasised words.
     pub(crate) fn strong(text: impl Into<Cow<'p, str>>) -> Self {
         Self::Strong(text.into())
+    }
+
+    /// A command or a name, as it is typed.
+    pub(crate) fn code(text: impl Into<Cow<'p, str>>) -> Self {
+        Self::Code(text.into())
     }
 }

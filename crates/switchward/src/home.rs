@@ -5,6 +5,10 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use maud::{DOCTYPE, Markup, html};
+use switchward_messages::LANGUAGE;
+use switchward_messages::server_pages::home as words;
+
+use crate::mailbox::worded;
 
 /// The page of a server.
 pub(crate) fn page() -> Router {
@@ -23,37 +27,34 @@ fn routed(development: bool) -> Router {
 fn whole(development: bool) -> Markup {
     html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(LANGUAGE) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Switchward" }
+                title { (words::TITLE) }
                 // The decision page's.
                 link rel="stylesheet" href="/a/style.css";
             }
             body { main {
-                p.kicker { @if development { "A development server" } @else { "A server" } }
-                h1 { "Switchward" }
-                p { "Processes that people and AI agents carry out together. Each tool call is allowed, denied or put to a person, who decides." }
+                p.kicker { @if development { (words::DEVELOPMENT_SERVER) } @else { (words::SERVER) } }
+                h1 { (words::TITLE) }
+                p { (words::ABOUT) }
                 @if development { (of_development()) }
-                h2 { "API" }
+                h2 { (words::API) }
                 table { (api()) }
-                h2 { "Health" }
+                h2 { (words::HEALTH) }
                 table {
-                    (row("/healthz", true, "200 while the process runs"))
-                    (row("/readyz", true, "200 while the server accepts calls, 503 otherwise; reports if the disk runs low"))
-                    (row("grpc.health.v1.Health", false, "the same over gRPC: liveness, readiness, writes, and each service"))
+                    (row("/healthz", true, words::LIVENESS))
+                    (row("/readyz", true, words::READINESS))
+                    (row("grpc.health.v1.Health", false, words::GRPC_HEALTH))
                 }
-                h2 { "People" }
+                h2 { (words::PEOPLE) }
                 table {
-                    (row("/a/…", false, "decision pages; mails link to them, and there is no list of them"))
+                    (row("/a/…", false, words::DECISION_PAGES))
                 }
-                h2 { "Documentation" }
-                p {
-                    "Every command has a help text: " code { "switchward --help" } ", " code { "switchward help COMMAND" }
-                    ". " code { "switchward docs" } " lists the pages of the documentation: the first process, the API, how to run a server."
-                }
-                p.hint { "Metrics are on a separate port, which the server prints when it starts." }
+                h2 { (words::DOCUMENTATION) }
+                p { (worded(&words::help())) }
+                p.hint { (words::METRICS) }
             } }
         }
     }
@@ -63,19 +64,19 @@ fn api() -> Markup {
     let services = switchward_api::descriptor_pool().services();
     let names: Vec<String> = services.map(|service| service.name().to_owned()).collect();
     html! {
-        (row("gRPC, gRPC-Web", false, "on this port, with reflection; send the API key as authorization: Bearer swk_…"))
-        (row("JSON", false, "POST /switchward.v1.SessionService/GetSession, and the same for every method that is not a stream"))
-        (row("POST /v1/…", false, "webhooks from other services, events sent with a reply token, mail from a mail server"))
-        tr { th scope="row" { "Services" } td { (names.join(", ")) } }
+        (row(words::GRPC_NAME, false, words::GRPC))
+        (row("JSON", false, words::JSON))
+        (row("POST /v1/…", false, words::POSTED))
+        tr { th scope="row" { (words::SERVICES) } td { (names.join(", ")) } }
     }
 }
 
 fn of_development() -> Markup {
     html! {
-        h2 { "Outgoing messages" }
+        h2 { (words::OUTGOING) }
         table {
-            (row("/mail", true, "the mail that this server would have sent, and a form to answer each"))
-            (row("/webhooks", true, "an endpoint that shows the webhooks it receives"))
+            (row("/mail", true, words::MAILBOX))
+            (row("/webhooks", true, words::INSPECTOR))
         }
     }
 }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use switchward_gateway::query::{Evaluate as _, GetTenant};
 use switchward_gateway::sealing;
 use switchward_machine::{TenantId, Time};
+use switchward_messages::server_pages::inspector as words;
 use switchward_shard::Cluster;
 use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand};
 use switchward_state::policy::time_text;
@@ -25,8 +26,8 @@ use switchward_state::seal::SecretOf;
 use switchward_state::{Body, Command, Scope};
 use switchward_webhook::{SigningSecret, limits::IN_BODY_BYTES_MAX};
 
-use crate::mailbox::{STALE, guarded, whole};
-use crate::page_guard::Token;
+use crate::mailbox::{guarded, whole, worded};
+use crate::page_guard::{Token, stale_form};
 use crate::receiver::{Received, verified};
 
 /// Messages that are kept; beyond it the oldest goes.
@@ -77,30 +78,30 @@ pub(crate) fn pages(cluster: Cluster, tenant: &str, at: &str) -> Router {
 async fn list(State(inspector): State<Inspector>) -> Response {
     let kept = inspector.kept.lock();
     let body = html! {
-        h1 { "Webhooks" }
-        p.hint { "The webhooks that an endpoint of this development server receives. Their signatures are checked as a receiver would check them." }
+        h1 { (words::TITLE) }
+        p.hint { (words::ABOUT) }
         @if kept.secret.is_none() {
             form method="post" action="/webhooks/listen" {
                 input type="hidden" name="token" value=(inspector.form.text());
-                p { "The inspector is not listening yet. If you start it, it becomes an endpoint of the tenant " code { (inspector.tenant) } " and receives every event from then on." }
-                button type="submit" { "Listen" }
+                p { (worded(&words::not_listening(&inspector.tenant))) }
+                button type="submit" { (words::LISTEN) }
             }
         } @else if kept.came.is_empty() {
-            p { "The inspector is listening. It has received no events yet." }
+            p { (words::NO_EVENTS) }
         }
         @for (at, message) in kept.came.iter().rev() { (shown(*at, message)) }
     };
-    guarded(whole("Webhooks", &body))
+    guarded(whole(words::TITLE, &body))
 }
 
 fn shown(at: Time, message: &Received) -> Markup {
     html! {
         section.reply {
-            h2 { (message.kind()) @if message.kind().is_empty() { "no event type" } }
+            h2 { (message.kind()) @if message.kind().is_empty() { (words::NO_EVENT_TYPE) } }
             table.heads {
-                tr { th scope="row" { "Received" } td.time { (time_text(at)) } }
-                tr { th scope="row" { "Id" } td { code { (message.id) } } }
-                tr { th scope="row" { "Signature" } td { @match &message.refused { None => "good", Some(why) => (why) } } }
+                tr { th scope="row" { (words::RECEIVED) } td.time { (time_text(at)) } }
+                tr { th scope="row" { (words::ID) } td { code { (message.id) } } }
+                tr { th scope="row" { (words::SIGNATURE) } td { @match &message.refused { None => (words::GOOD), Some(why) => (why) } } }
             }
             pre { (format!("{:#}", message.body)) }
         }
@@ -109,7 +110,7 @@ fn shown(at: Time, message: &Received) -> Markup {
 
 async fn listen(State(inspector): State<Inspector>, Form(typed): Form<Typed>) -> Response {
     if !inspector.form.is(&typed.token) {
-        return (StatusCode::FORBIDDEN, STALE).into_response();
+        return stale_form();
     }
     match register(&inspector).await {
         Ok(secret) => {
@@ -118,8 +119,8 @@ async fn listen(State(inspector): State<Inspector>, Form(typed): Form<Typed>) ->
         }
         Err(error) => {
             tracing::warn!(error = format!("{error:#}"), "failed to start the inspector");
-            let body = html! { h1 { "Failed to start the inspector" } p { (format!("{error:#}")) } };
-            (StatusCode::INTERNAL_SERVER_ERROR, guarded(whole("Webhooks", &body))).into_response()
+            let body = html! { h1 { (words::NOT_STARTED) } p { (format!("{error:#}")) } };
+            (StatusCode::INTERNAL_SERVER_ERROR, guarded(whole(words::TITLE, &body))).into_response()
         }
     }
 }

@@ -9,6 +9,7 @@ mod reseal;
 use anyhow::Context as _;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use switchward_messages::cli::secrets::KEY_RING_COMMENT;
 use switchward_shard::KeysMissing;
 use switchward_state::seal::RingKey;
 use switchward_store::write_secret;
@@ -180,7 +181,7 @@ pub(crate) fn drawn() -> RingKey {
 /// # Errors
 /// The file cannot be written.
 pub(crate) fn write(file: &Path, keys: &[RingKey]) -> anyhow::Result<()> {
-    let mut text = Zeroizing::new(String::from("# the current key first; see `switchward secrets --help`\n"));
+    let mut text = Zeroizing::new(format!("# {KEY_RING_COMMENT}\n"));
     for key in keys {
         text.push_str(&key.reveal());
         text.push('\n');
@@ -200,7 +201,7 @@ pub(crate) fn explained(error: std::io::Error, location: &KeyRingLocation) -> an
 
 /// The remedy if the ring lacks a key.
 pub(crate) fn lacking(location: &KeyRingLocation) -> String {
-    let looked = match location {
+    let message = match location {
         KeyRingLocation::File(file) if !file.exists() => {
             format!("the key ring {} does not exist", file.display())
         }
@@ -217,7 +218,7 @@ pub(crate) fn lacking(location: &KeyRingLocation) -> String {
             format!("no key ring is configured, and {} does not exist", file.display())
         }
     };
-    format!("{looked}; set keys_file or {FILE_VARIABLE}")
+    format!("{message}; set keys_file or {FILE_VARIABLE}")
 }
 
 /// Logs that a server has no key ring.

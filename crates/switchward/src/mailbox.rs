@@ -20,7 +20,7 @@ use switchward_machine::Time;
 use switchward_shard::Clock;
 
 use crate::page_guard::Token;
-pub(crate) use pages::{STALE, guarded, ingress, pages, whole};
+pub(crate) use pages::{guarded, ingress, pages, whole, worded};
 
 /// Mails that are kept; beyond it the oldest goes.
 const KEPT_MAX: usize = 500;

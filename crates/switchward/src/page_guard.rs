@@ -11,6 +11,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq as _;
+use switchward_messages::server_pages::guard::{FOREIGN_FORM, STALE_FORM, UNKNOWN_HOST};
 
 /// The header in which a browser says how a request's origin relates to this server's.
 const FETCH_SITE: &str = "sec-fetch-site";
@@ -22,16 +23,24 @@ pub(crate) fn before(pages: Router, allowed_hosts: &[String]) -> Router {
 }
 
 async fn admit(State(hosts): State<Arc<Vec<String>>>, request: Request, next: Next) -> Response {
-    let refused = |status, message: &'static str| (status, message).into_response();
     let Some(host) = host(&request).filter(|host| is_known(host, &hosts)) else {
-        let message = "unknown host name of this server; allow it with `switchward dev --allow-host HOST`\n";
-        return refused(StatusCode::MISDIRECTED_REQUEST, message);
+        return refused(StatusCode::MISDIRECTED_REQUEST, UNKNOWN_HOST);
     };
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     if !reads && !is_own(request.headers(), &host) {
-        return refused(StatusCode::FORBIDDEN, "this form can be sent only from its own page\n");
+        return refused(StatusCode::FORBIDDEN, FOREIGN_FORM);
     }
     next.run(request).await
+}
+
+/// A refusal for people, as a line of text.
+fn refused(status: StatusCode, why: &str) -> Response {
+    (status, format!("{why}\n")).into_response()
+}
+
+/// The answer to a form that a page of an earlier start holds.
+pub(crate) fn stale_form() -> Response {
+    refused(StatusCode::FORBIDDEN, STALE_FORM)
 }
 
 /// Returns the name and port that a request is for, or `None` if it names none or several.

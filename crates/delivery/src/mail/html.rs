@@ -104,6 +104,7 @@ fn worded(piece: &Piece<'_>) -> Markup {
     match piece {
         Piece::Plain(text) => html! { (text) },
         Piece::Strong(text) => html! { strong { (text) } },
+        Piece::Code(text) => html! { code { (text) } },
     }
 }
 

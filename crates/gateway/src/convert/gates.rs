@@ -3,7 +3,7 @@
 use switchward_api::v1;
 use switchward_engine::{Comment, GateView, SessionView};
 use switchward_machine::{Decision, GateKind, OpenId, SessionId, Time};
-use switchward_messages::request;
+use switchward_messages::{GateMatter, gate_message, request};
 use switchward_state::approval::{GateEnd, GateEnding, GateSummary, Resolution, Vote, VoteSummary};
 
 use super::{json, timestamp};
@@ -254,10 +254,11 @@ fn message(view: &SessionView, row: &GateView) -> String {
 
 /// The question of a gate, for people: about a call, an answer of the agent, or a request with a subject.
 fn question(process: &str, call: Option<&str>, answer: Option<&str>, subject: Option<&str>) -> String {
-    match (call, answer, subject) {
-        (Some(call), _, _) => format!("{process}: may the agent call {call} with these arguments?"),
-        (None, Some(answer), _) => format!("{process}: the agent answered {answer:?}; may it go on?"),
-        (None, None, Some(subject)) => format!("{process}: {subject}"),
-        (None, None, None) => format!("{process} needs a decision"),
-    }
+    let matter = match (call, answer, subject) {
+        (Some(capability), _, _) => GateMatter::Call { capability },
+        (None, Some(answer), _) => GateMatter::Review { answer },
+        (None, None, Some(subject)) => GateMatter::Request { subject },
+        (None, None, None) => GateMatter::Decision,
+    };
+    gate_message(process, matter)
 }

@@ -126,6 +126,7 @@ fn worded(pieces: &[Piece<'_>]) -> Markup {
             @match piece {
                 Piece::Plain(text) => { (text) },
                 Piece::Strong(text) => { strong { (text) } },
+                Piece::Code(text) => { code { (text) } },
             }
         }
     }

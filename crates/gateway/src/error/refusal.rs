@@ -18,6 +18,8 @@ use crate::limits::{
 
 /// The domain of every `google.rpc.ErrorInfo` of this server.
 pub const DOMAIN: &str = "switchward.dev";
+/// The type of a mail in quarantine, in refusals about it.
+pub const QUARANTINED_MAIL: &str = "mail in quarantine";
 
 /// Metadata entry that lists what would have been accepted.
 const ALLOWED: &str = "allowed";

@@ -17,7 +17,7 @@ use super::tenants::FIRST;
 use crate::api::{Api, Call};
 use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
-use crate::error::{Reason, Refusal};
+use crate::error::{QUARANTINED_MAIL, Reason, Refusal};
 use crate::limits::{MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
 use crate::mail::{QuarantineStore, QuarantinedMail, delete_until, kept_ms};
 use crate::mask::Mask;
@@ -114,7 +114,7 @@ impl MailService for Api {
 /// The refusal of a mail that no server has that answered. The others may have it.
 fn missing(name: &str, unreachable: &[String]) -> Refusal {
     if unreachable.is_empty() {
-        return Refusal::not_found("mail in quarantine", name);
+        return Refusal::not_found(QUARANTINED_MAIL, name);
     }
     let message =
         format!("no server that answered has the mail {name:?}; {} did not answer", unreachable.join(", "));

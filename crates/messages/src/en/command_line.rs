@@ -9,5 +9,6 @@ pub mod demo_cluster;
 pub mod dev;
 pub mod docs;
 pub mod doctor;
+pub mod refused;
 pub mod secrets;
 pub mod test;

@@ -47,6 +47,43 @@ pub fn gate_question(line: &GateLine<'_>) -> String {
     }
 }
 
+/// What is asked at a gate, beside its definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GateMatter<'g> {
+    /// A call of an agent.
+    Call {
+        /// Its name.
+        capability: &'g str,
+    },
+    /// An answer of an agent.
+    Review {
+        /// What the agent answered.
+        answer: &'g str,
+    },
+    /// A request of a process.
+    Request {
+        /// One line that its author wrote, or the engine if they wrote none.
+        subject: &'g str,
+    },
+    /// Nothing that has a name.
+    Decision,
+}
+
+/// What is asked at a gate of a definition, as the API says it.
+#[must_use]
+pub fn gate_message(definition: &str, matter: GateMatter<'_>) -> String {
+    match matter {
+        GateMatter::Call { capability } => {
+            format!("{definition}: may the agent call {capability} with these arguments?")
+        }
+        GateMatter::Review { answer } => {
+            format!("{definition}: the agent answered {answer:?}; may it go on?")
+        }
+        GateMatter::Request { subject } => format!("{definition}: {subject}"),
+        GateMatter::Decision => format!("{definition} needs a decision"),
+    }
+}
+
 /// What a gate is about, in a list of gates.
 #[must_use]
 pub fn gate_about(line: &GateLine<'_>) -> String {

@@ -6,3 +6,4 @@ mod dev;
 mod doctor;
 mod doctor_cluster;
 mod others;
+mod refused;

@@ -2,16 +2,17 @@
 
 mod command_line;
 mod refusals;
+mod server_pages;
 mod short_texts;
 mod support;
 
-use support::{entry, same};
+use support::{entry, marked, same};
 use switchward_machine::{
     Channel, Content, Decision, GateIx, GateKind, Micros, NodeIx, OpenId, RunId, SessionId, Status, Time,
 };
 use switchward_messages::{
     AnswerFacts, ChoiceFacts, FormProblem, FormText, PageAbsence, PageCodeFacts, PageLabel, PageProblem,
-    PageState, Piece, answer_lines, asking, code_hint, code_label, commented, confirm_by_code, form_problem,
+    PageState, answer_lines, asking, code_hint, code_label, commented, confirm_by_code, form_problem,
     form_text, gate_kind, instruction, mail_cap, origin, other_words, outcome, page_absence, page_code,
     page_heading, page_label, page_problem, page_state, page_text, reminder, request, rule, session_warning,
     sign_in_as, text, warning,
@@ -294,15 +295,6 @@ fn every_way_to_answer_is_rendered() {
     let words = [other_words(&choice), other_words(&ChoiceFacts { also: ("ok", ""), ..choice })];
     assert_eq!(words.map(|words| words.is_some()), [true, false]);
     same(&made, include_str!("../expected/answering.txt"));
-}
-
-/// A sentence with its emphasised words between stars.
-fn marked(pieces: &[Piece<'_>]) -> String {
-    let piece = |piece: &Piece<'_>| match piece {
-        Piece::Plain(text) => text.to_string(),
-        Piece::Strong(text) => format!("*{text}*"),
-    };
-    pieces.iter().map(piece).collect()
 }
 
 #[test]

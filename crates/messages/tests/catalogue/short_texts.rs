@@ -3,9 +3,9 @@
 use crate::support::{entry, same};
 use switchward_machine::Decision;
 use switchward_messages::{
-    APPROVED_BY_YOU, CALL_APPROVED, CALL_TO_REPEAT, CallOutcome, CallProblem, GateLine, NOBODY, Notified,
-    approvals, call_allowed, call_asked, call_outcome, call_problem, directory_warning, gate_about,
-    gate_decided, gate_deciders, gate_question, gate_voided, gate_waited, inputs_held, quorum,
+    APPROVED_BY_YOU, CALL_APPROVED, CALL_TO_REPEAT, CallOutcome, CallProblem, GateLine, GateMatter, NOBODY,
+    Notified, approvals, call_allowed, call_asked, call_outcome, call_problem, directory_warning, gate_about,
+    gate_decided, gate_deciders, gate_message, gate_question, gate_voided, gate_waited, inputs_held, quorum,
     reminders_left, shortage, vote_way,
 };
 use switchward_state::approval::{Quorum, Via};
@@ -72,6 +72,14 @@ fn gates_in_lists_are_rendered() {
         let waited = [Notified::Somebody, Notified::Nobody].map(|notified| gate_waited(&line, notified));
         made.push_str(&entry("gate", &[&gate_question(&line), &gate_about(&line), &waited[0], &waited[1]]));
     }
+    let matters = [
+        GateMatter::Call { capability: "bash" },
+        GateMatter::Review { answer: "yes" },
+        GateMatter::Request { subject: "Deploy web?" },
+        GateMatter::Decision,
+    ];
+    let messages = matters.map(|matter| gate_message("deploy", matter));
+    messages.iter().for_each(|text| made.push_str(&entry("message", &[text])));
     for (decision, via) in [
         (Some(Decision::Approve), Via::Mail),
         (Some(Decision::Refuse), Via::Vouched),

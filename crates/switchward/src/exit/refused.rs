@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 use std::time::Duration;
-use switchward_gateway::Reason;
+use switchward_gateway::{QUARANTINED_MAIL, Reason};
+use switchward_messages::cli::refused::{Listed, NextStep, next_step};
 use tonic::{Code, Status};
 use tonic_types::StatusExt as _;
 
@@ -134,21 +135,17 @@ impl Refused {
 
     /// What to do next, if the message does not say it.
     pub(super) fn next(&self) -> Vec<String> {
-        let lines = match Reason::from_word(&self.reason) {
-            Some(Reason::NotFound) => listed(&self.kind),
+        let step = match Reason::from_word(&self.reason) {
+            Some(Reason::NotFound) => Some(NextStep::List(listed(&self.kind))),
             Some(Reason::RequestIdReused) if self.metadata.contains_key("call_id") => {
-                &["use another --call-id, or omit it: an id identifies one call"]
+                Some(NextStep::OtherCallId)
             }
-            Some(reason) => advice(reason),
-            None if self.exit_code() == UNAVAILABLE => &[
-                "try again, or set a longer --timeout",
-                "check the address: is it a Switchward server, and is it http:// or https://?",
-            ],
-            None if self.code == Code::Unimplemented => {
-                &["check the address: is it a Switchward server, and not older than this program?"]
-            }
-            None => &[],
+            Some(reason) => after(reason),
+            None if self.exit_code() == UNAVAILABLE => Some(NextStep::CheckConnection),
+            None if self.code == Code::Unimplemented => Some(NextStep::CheckVersion),
+            None => None,
         };
+        let lines = step.map(next_step).unwrap_or_default();
         lines.iter().map(|line| (*line).to_owned()).collect()
     }
 
@@ -222,56 +219,43 @@ fn of_reason(reason: Reason) -> u8 {
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the message of most refusals needs no hint")]
-fn advice(reason: Reason) -> &'static [&'static str] {
-    match reason {
-        Reason::DefinitionInvalid => {
-            &["switchward check FILE    shows each finding with its line and the allowed values"]
-        }
-        Reason::RequestIdReused => &["use another --request-id, or omit it"],
-        Reason::CredentialInvalid => &[
-            "set SWITCHWARD_API_KEY or --api-key KEY",
-            "switchward dev           starts a server and writes contexts with its keys",
-        ],
-        // The hint does not say how to use another identity.
-        Reason::RoleNotAllowed => &["ask a person with one of the allowed roles"],
-        Reason::SelfApproval => &["another person with the role approver, operator or admin must decide"],
-        Reason::NotAnApprover => &[
-            "switchward get GATE      shows who is asked",
-            "they decide by replying to their mail or on its decision page",
-        ],
-        Reason::SequenceConflict => &["switchward get SESSION   shows the current state"],
-        Reason::KeyRingMissing => &[
-            "switchward secrets create FILE    creates a key ring; name it as keys_file in the server's configuration",
-        ],
+fn after(reason: Reason) -> Option<NextStep> {
+    Some(match reason {
+        Reason::DefinitionInvalid => NextStep::CheckDefinition,
+        Reason::RequestIdReused => NextStep::OtherRequestId,
+        Reason::CredentialInvalid => NextStep::SetKey,
+        Reason::RoleNotAllowed => NextStep::AskOtherRole,
+        Reason::SelfApproval => NextStep::AskOtherPerson,
+        Reason::NotAnApprover => NextStep::AskApprovers,
+        Reason::SequenceConflict => NextStep::LookAtSession,
+        Reason::KeyRingMissing => NextStep::CreateKeyRing,
         Reason::ServerVotes
         | Reason::TooFewVoters
         | Reason::ServerNotLost
         | Reason::ServerNotReady
-        | Reason::LeaderNotMoved => &["switchward cluster status    shows the servers and the groups"],
-        Reason::LeaseLost => &["discard the result; switchward work poll takes other work"],
-        Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown => &["try again in a moment"],
-        Reason::DiskLow => &["free space on the server's disk, then try again"],
-        Reason::OutcomeUnknown | Reason::DeadlineExceeded => &[
-            "repeat the command with the same --request-id, or check whether it was done; --timeout sets the limit",
-        ],
-        _ => &[],
-    }
+        | Reason::LeaderNotMoved => NextStep::LookAtCluster,
+        Reason::LeaseLost => NextStep::DiscardResult,
+        Reason::ShardElecting | Reason::Draining | Reason::StreamBackendDown => NextStep::TryAgain,
+        Reason::DiskLow => NextStep::FreeSpace,
+        Reason::OutcomeUnknown | Reason::DeadlineExceeded => NextStep::Repeat,
+        _ => return None,
+    })
 }
 
-/// The command that lists the resources of a kind.
-fn listed(kind: &str) -> &'static [&'static str] {
+/// Which resources can be listed if one of this type does not exist.
+fn listed(kind: &str) -> Listed {
     match kind {
-        "session" => &["switchward list sessions    lists the sessions"],
-        "gate" => &["switchward list gates    lists the open gates"],
-        "definition" | "version" => &["switchward list definitions    lists the definitions"],
-        "effect" => &["switchward list effects    lists the undelivered effects"],
-        "endpoint" => &["switchward endpoint list    lists the endpoints"],
-        "source" => &["switchward source list    lists the sources"],
-        "assistant" => &["switchward assistant list    lists the assistants"],
-        "work" => &["switchward work poll    takes ready work"],
-        "server" | "group" => &["switchward cluster status    lists the servers and the groups"],
-        "mail in quarantine" => &["switchward mail quarantine list    lists the quarantined mail"],
-        _ => &["switchward list sessions, list gates and list definitions list what exists"],
+        "session" => Listed::Session,
+        "gate" => Listed::Gate,
+        "definition" | "version" => Listed::Definition,
+        "effect" => Listed::Effect,
+        "endpoint" => Listed::Endpoint,
+        "source" => Listed::Source,
+        "assistant" => Listed::Assistant,
+        "work" => Listed::Work,
+        "server" | "group" => Listed::Server,
+        QUARANTINED_MAIL => Listed::QuarantinedMail,
+        _ => Listed::Other,
     }
 }
 

@@ -18,18 +18,18 @@ use switchward_mail::{
     Signer,
     incoming::{Dns, Envelope, Settings},
 };
+use switchward_messages::server_pages::mailbox::{self as words, ReplyEnd};
+use switchward_messages::{LANGUAGE, Piece, page_line, server_pages};
 use switchward_state::policy::time_text;
 
 use super::{Mailbox, SentMail};
+use crate::page_guard::stale_form;
 
 /// A reply that is typed, bytes.
 const REPLY_BYTES_MAX: usize = 256 * 1024;
 /// The name of the keys that replies are signed with.
 const SELECTOR: &str = "dev";
 const STYLE: &str = include_str!("style.css");
-
-/// The answer to a form that is not of this server.
-pub(crate) const STALE: &str = "this form is out of date; open its page again\n";
 
 /// What the pages are made of.
 #[derive(Clone)]
@@ -88,11 +88,13 @@ async fn style() -> Response {
 async fn list(State(pages): State<Pages>) -> Response {
     let all = pages.mailbox.all();
     let body = html! {
-        h1 { "Mail" }
-        p.hint { "The mail that this development server would have sent. Open a mail to answer it as its recipient." }
-        @if all.is_empty() { p { "There is no mail yet." } } @else {
+        h1 { (words::TITLE) }
+        p.hint { (words::ABOUT) }
+        @if all.is_empty() { p { (words::NO_MAIL) } } @else {
             table {
-                thead { tr { th scope="col" { "Sent" } th scope="col" { "To" } th scope="col" { "Subject" } } }
+                thead { tr {
+                    th scope="col" { (words::SENT) } th scope="col" { (words::TO) } th scope="col" { (words::SUBJECT) }
+                } }
                 tbody { @for kept in &all {
                     tr {
                         td.time { (time_text(kept.at)) }
@@ -105,16 +107,18 @@ async fn list(State(pages): State<Pages>) -> Response {
         @let seen = pages.ingress.seen();
         @if !seen.is_empty() { (came(&seen)) }
     };
-    guarded(whole("Mail", &body))
+    guarded(whole(words::TITLE, &body))
 }
 
 /// What came in, and what became of it.
 fn came(seen: &[Seen]) -> Markup {
     html! {
-        h2 { "Received mail" }
+        h2 { (words::RECEIVED_MAIL) }
         table {
             thead { tr {
-                th scope="col" { "At" } th scope="col" { "From" } th scope="col" { "Subject" } th scope="col" { "Outcome" }
+                @for label in [words::RECEIVED_AT, words::FROM, words::SUBJECT, words::OUTCOME] {
+                    th scope="col" { (label) }
+                }
             } }
             tbody { @for message in seen {
                 @let (what, why) = message.outcome.words();
@@ -151,25 +155,25 @@ async fn listed(State(pages): State<Pages>) -> Response {
 
 async fn show(State(pages): State<Pages>, Path(id): Path<String>) -> Response {
     let Some(kept) = pages.mailbox.get(&id) else {
-        return (StatusCode::NOT_FOUND, whole("Mail", &html! { h1 { "This mail does not exist." } }))
-            .into_response();
+        let body = html! { h1 { (words::NO_SUCH_MAIL) } };
+        return (StatusCode::NOT_FOUND, whole(words::TITLE, &body)).into_response();
     };
     let mail = &kept.mail;
     let body = html! {
-        p { a href="/mail" { "← All mail" } }
+        p { a href="/mail" { (words::ALL_MAIL) } }
         h1 { (mail.subject) }
         table.heads {
-            tr { th scope="row" { "From" } td { (mail.author) } }
-            @if mail.author != mail.from { tr { th scope="row" { "Sent by" } td { (mail.from) } } }
-            tr { th scope="row" { "To" } td { (mail.named.join(", ")) } }
-            @if mail.named != [mail.to.clone()] { tr { th scope="row" { "Delivered to" } td { (mail.to) } } }
-            @if let Some(reply) = &mail.reply_to { tr { th scope="row" { "Reply to" } td { code { (reply) } } } }
-            tr { th scope="row" { "Sent" } td { (time_text(kept.at)) } }
+            tr { th scope="row" { (words::FROM) } td { (mail.author) } }
+            @if mail.author != mail.from { tr { th scope="row" { (words::SENT_BY) } td { (mail.from) } } }
+            tr { th scope="row" { (words::TO) } td { (mail.named.join(", ")) } }
+            @if mail.named != [mail.to.clone()] { tr { th scope="row" { (words::DELIVERED_TO) } td { (mail.to) } } }
+            @if let Some(reply) = &mail.reply_to { tr { th scope="row" { (words::REPLY_TO) } td { code { (reply) } } } }
+            tr { th scope="row" { (words::SENT) } td { (time_text(kept.at)) } }
         }
         pre { (linked(&mail.text)) }
-        details { summary { "Raw message" } pre { (String::from_utf8_lossy(&mail.raw)) } }
+        details { summary { (words::RAW_MESSAGE) } pre { (String::from_utf8_lossy(&mail.raw)) } }
         @for (text, outcome) in &kept.replies {
-            section.reply { h2 { "You replied (" (outcome) ")" } pre { (text) } }
+            section.reply { h2 { (words::replied(outcome)) } pre { (text) } }
         }
         @if mail.reply_to.is_some() { (form(&kept)) }
     };
@@ -180,24 +184,25 @@ fn form(kept: &SentMail) -> Markup {
     html! {
         form method="post" action={ (page(kept)) "/reply" } {
             input type="hidden" name="token" value=(kept.form.text());
-            label for="text" { "Reply" }
+            label for="text" { (words::REPLY) }
             textarea id="text" name="text" rows="5" required {}
-            label for="from" { "Written by" }
+            label for="from" { (words::WRITTEN_BY) }
             input id="from" name="from" value=(kept.mail.to);
-            label.check { input type="checkbox" name="proved" value="yes" checked; "prove the sender with a DKIM signature" }
-            label.check { input type="checkbox" name="auto" value="yes"; "mark it as an automatic reply (out of office)" }
-            button type="submit" { "Send the reply" }
+            label.check { input type="checkbox" name="proved" value="yes" checked; (words::PROVE_SENDER) }
+            label.check { input type="checkbox" name="auto" value="yes"; (words::MARK_AUTOMATIC) }
+            button type="submit" { (words::SEND_REPLY) }
         }
     }
 }
 
 /// A text in which the decision page can be opened.
 fn linked(text: &str) -> Markup {
+    let label = page_line("");
     html! {
         @for (at, line) in text.lines().enumerate() {
             @if at > 0 { "\n" }
-            @match line.split_once("Decision page: ") {
-                Some((before, url)) if url.starts_with("http") => { (before) "Decision page: " a href=(url) { (url) } }
+            @match line.split_once(&label) {
+                Some((before, url)) if url.starts_with("http") => { (before) (label) a href=(url) { (url) } }
                 _ => { (line) }
             }
         }
@@ -207,7 +212,7 @@ fn linked(text: &str) -> Markup {
 async fn reply(State(pages): State<Pages>, Path(id): Path<String>, Form(typed): Form<Typed>) -> Response {
     let Some(kept) = pages.mailbox.get(&id) else { return StatusCode::NOT_FOUND.into_response() };
     if !kept.form.is(&typed.token) {
-        return (StatusCode::FORBIDDEN, STALE).into_response();
+        return stale_form();
     }
     let Some(reply_to) = kept.mail.reply_to.clone() else { return StatusCode::CONFLICT.into_response() };
     let from = typed.from.trim();
@@ -215,14 +220,14 @@ async fn reply(State(pages): State<Pages>, Path(id): Path<String>, Form(typed): 
     let raw = message(&kept, &from, &reply_to, &typed).into_bytes();
     let raw = if typed.proved == "yes" { signed(&pages.ingress, &from, &raw).unwrap_or(raw) } else { raw };
     let envelope = Envelope { sender: Some(from), recipients: vec![reply_to], peer: None };
-    let outcome = match pages.ingress.ingest(&envelope, &raw).await {
-        Outcome::Recorded(outcome) => format!("accepted: {}", outcome.word()),
-        Outcome::Bounced => "accepted as a bounce".to_owned(),
-        Outcome::Ignored(kind) => format!("ignored: {kind}"),
-        Outcome::Quarantined(why) => format!("not accepted: {why}"),
-        Outcome::Later => "not accepted now; send it again".to_owned(),
+    let end = match pages.ingress.ingest(&envelope, &raw).await {
+        Outcome::Recorded(outcome) => ReplyEnd::Recorded { outcome: outcome.word() },
+        Outcome::Bounced => ReplyEnd::Bounced,
+        Outcome::Ignored(kind) => ReplyEnd::Ignored { kind },
+        Outcome::Quarantined(why) => ReplyEnd::Quarantined { why },
+        Outcome::Later => ReplyEnd::Later,
     };
-    pages.mailbox.answered(&id, typed.text, outcome);
+    pages.mailbox.answered(&id, typed.text, words::reply_end(end));
     Redirect::to(&page(&kept)).into_response()
 }
 
@@ -246,14 +251,13 @@ fn message(kept: &SentMail, from: &str, reply_to: &str, typed: &Typed) -> String
         "{auto}From: {from}\r\nTo: {reply_to}\r\nSubject: Re: {subject}\r\n\
          Message-ID: <{number}.{reply}@{host}>\r\nIn-Reply-To: <{id}>\r\n\
          MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n\
-         {text}\r\n\r\nOn {at}, {writer} wrote:\r\n{quoted}",
+         {text}\r\n\r\n{quoting}\r\n{quoted}",
         subject = mail.subject.replace(char::is_control, " "),
         number = kept.number,
         reply = kept.replies.len() + 1,
         host = "people.switchward.localhost",
         id = mail.message_id,
-        at = time_text(kept.at),
-        writer = mail.author,
+        quoting = words::quoting(&time_text(kept.at), &mail.author),
     )
 }
 
@@ -261,14 +265,27 @@ fn message(kept: &SentMail, from: &str, reply_to: &str, typed: &Typed) -> String
 pub(crate) fn whole(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
-        html lang="en" {
+        html lang=(LANGUAGE) {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " · Switchward dev" }
+                title { (server_pages::title(title)) }
                 link rel="stylesheet" href="/mail/style.css";
             }
             body { main { (body) } }
+        }
+    }
+}
+
+/// A sentence with its emphasised words and its code.
+pub(crate) fn worded(pieces: &[Piece<'_>]) -> Markup {
+    html! {
+        @for piece in pieces {
+            @match piece {
+                Piece::Plain(text) => { (text) },
+                Piece::Strong(text) => { strong { (text) } },
+                Piece::Code(text) => { code { (text) } },
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use switchward_delivery::Secret;
 use switchward_delivery::guard::{Egress, HostRule, Target};
 use switchward_delivery::limits::{MODEL_CALLS_MAX, PORTS};
 use switchward_delivery::model::{Config as Endpoint, Provider};
+use switchward_messages::cli::dev::{NO_MODEL, model_at};
 use switchward_outbound::TenantRules;
 
 /// The default number of tokens of a model's answer.
@@ -81,8 +82,8 @@ impl DeliveryConfig {
     /// Says which model reads and judges.
     pub(crate) fn model_in_words(&self) -> String {
         match self.model.as_ref().filter(|_| self.enabled) {
-            Some(model) => format!("{}, at {}", model.name, model.base_url),
-            None => "none: extraction and judging wait for workers".to_owned(),
+            Some(model) => model_at(&model.name, &model.base_url),
+            None => NO_MODEL.to_owned(),
         }
     }
 
@@ -165,7 +166,10 @@ impl TryFrom<String> for ModelProvider {
         match word.as_str() {
             "anthropic" => Ok(Self::Anthropic),
             "openai" => Ok(Self::OpenAi),
-            _ => Err(format!("the provider of a model must be anthropic or openai, not {word:?}")),
+            _ => {
+                let message = format!("the provider of a model must be anthropic or openai, not {word:?}");
+                Err(message)
+            }
         }
     }
 }

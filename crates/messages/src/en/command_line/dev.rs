@@ -9,6 +9,8 @@ pub const SERVER_READY: &str = "development server: gRPC, JSON and gRPC-Web on o
 pub const DATA_TEMPORARY: &str = "temporary, deleted when the server stops; set --data-dir DIR to keep it";
 /// Beside the contexts: why their names contain a port.
 pub const USUAL_CONTEXTS_IN_USE: &str = "another development server uses the contexts dev-*";
+/// Beside the model: there is none.
+pub const NO_MODEL: &str = "none: extraction and judging wait for workers";
 /// Beside the mail: where the mails of a cluster are shown.
 pub const MAIL_OF_EACH_SERVER: &str = "/mail of each server, which shows what that server has sent";
 /// The first word above the next commands.
@@ -47,6 +49,12 @@ pub fn data_stays(folder: &Path) -> String {
 #[must_use]
 pub fn contexts_in(folder: &Path) -> String {
     format!("in {}", folder.display())
+}
+
+/// Beside the model: which one reads and judges, and the address of its provider.
+#[must_use]
+pub fn model_at(name: &str, url: &str) -> String {
+    format!("{name}, at {url}")
 }
 
 /// Beside the contexts of a cluster: one of those for its further servers.

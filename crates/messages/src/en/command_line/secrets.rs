@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::path::Path;
 
+/// The first line of a key ring.
+pub const KEY_RING_COMMENT: &str = "the current key first; see `switchward secrets --help`";
 /// What to do with a new key ring.
 pub const KEEP_COPY_AND_SET: &str =
     "keep a copy of the file apart from the backups, and set keys_file in the server's configuration";

@@ -9,6 +9,7 @@ fn what_a_development_server_says_is_rendered() {
     let made = [
         entry("ready", &[SERVER_READY, &cluster_ready(3)]),
         entry("data", &[DATA_TEMPORARY, &data_stays(Path::new("/srv/dev"))]),
+        entry("model", &[&model_at("claude-sonnet-4-5", "https://api.anthropic.com"), NO_MODEL]),
         entry(
             "contexts",
             &[

@@ -26,7 +26,7 @@ fn what_other_commands_say_is_rendered() {
         entry("rotation", &[&secrets::current_key(ring, &"1a2b"), secrets::USED_AFTER_START]),
         entry("use of keys", &[secrets::NO_KEYS, &secrets::missing_backups("2 backups")]),
         entry("removal", &[&secrets::removed(ring, &"1a2b")]),
-        entry("new key ring", &[&secrets::keep_copy(ring)]),
+        entry("new key ring", &[&secrets::keep_copy(ring), secrets::KEY_RING_COMMENT]),
         entry("test", &[test::MISSED, test::NO_SCENARIO]),
         entry("docs", &[docs::CLI_INTRODUCTION.trim_end(), docs::OPTIONS_OF_ALL, docs::OPTIONS_OF_CALLS]),
         entry("docs of calls", &[docs::CALLS_SERVER, docs::PRECEDENCE]),
