@@ -158,7 +158,8 @@ async fn answer(
     let request = tokio::task::spawn_blocking(move || read(from)).await??;
     let mut sink = frames::Sink::new(stream, stop);
     let Ok(_turn) = busy.try_lock() else {
-        return sink.fail("another request is in progress").map_err(Into::into);
+        let message = "another request is in progress";
+        return sink.fail(message).map_err(Into::into);
     };
     let done = match request {
         Request::Backup => back_up(data, cluster, &mut sink).await,

@@ -44,7 +44,7 @@ use crate::metrics_port::MetricsPort;
 use crate::outbound::{DeliveryConfig, Jobs, RedisConfig};
 use crate::quarantine::{Quarantine, Sweeper};
 use crate::sign_in::warn_of_missing_provider;
-use crate::start_checks::{catch_up, ensure_tenancy, know_tenants, or_at_next_start};
+use crate::start_checks::{KNOWN_TENANTS, SIGN_IN, catch_up, ensure_tenancy, know_tenants, or_at_next_start};
 use crate::{health, home, inspector, key_ring, mailbox, metrics, outbound, page_guard};
 
 /// The default size of clean rows in memory, bytes: those of some 20,000 sessions at work. What is parked longer
@@ -206,13 +206,13 @@ impl Node {
             ClusterOptions { data: data.clone(), shards, cache_bytes, clock, ring, on_fatal, member };
         let cluster = Cluster::open(options).await.map_err(|error| explained(error, &location))?;
         catch_up(&cluster, manual.as_ref()).await?;
-        or_at_next_start("that every shard knows the tenants", know_tenants(&cluster).await)?;
+        or_at_next_start(KNOWN_TENANTS, know_tenants(&cluster).await)?;
         // Before anything could go out.
         if let Some(restoring) = restoring {
             restored(restoring.finish(&cluster).await?);
         }
         if sign_in.is_none() {
-            or_at_next_start("that tenants can sign in", warn_of_missing_provider(&cluster).await)?;
+            or_at_next_start(SIGN_IN, warn_of_missing_provider(&cluster).await)?;
         }
         let (all, health) = Services::new().await;
         let clock = manual.map(|clock| Arc::new(clock) as Arc<dyn services::MovableClock>);

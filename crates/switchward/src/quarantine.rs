@@ -117,16 +117,18 @@ impl Quarantine {
     /// It cannot be made or read.
     pub(crate) fn open(data: &Path) -> anyhow::Result<Self> {
         let folder = data.join(FOLDER);
-        let failed = || format!("failed to open the quarantine {}", folder.display());
+        let message = || format!("failed to open the quarantine {}", folder.display());
         match fs::create_dir(&folder) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error).with_context(failed),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(error).with_context(message);
+            }
             // The folder's own entry is as durable as what is put into it.
-            Ok(()) => fs::File::open(data).and_then(|data| data.sync_all()).with_context(failed)?,
+            Ok(()) => fs::File::open(data).and_then(|data| data.sync_all()).with_context(message)?,
             Err(_) => {}
         }
         let mut kept = BTreeMap::new();
-        for entry in fs::read_dir(&folder).with_context(failed)? {
-            let path = entry.with_context(failed)?.path();
+        for entry in fs::read_dir(&folder).with_context(message)? {
+            let path = entry.with_context(message)?.path();
             match read(&path) {
                 Ok(Some((mail, bytes))) => drop(kept.insert(mail.id.clone(), (mail, bytes))),
                 Ok(None) => {}

@@ -45,13 +45,15 @@ impl Policies for Here {
 /// # Errors
 /// In words.
 pub(crate) fn near(to: &str) -> Result<(), String> {
-    let egress = Here.egress(0).map_err(|_| "cannot be checked".to_owned())?;
+    let message = "cannot be checked";
+    let egress = Here.egress(0).map_err(|_| message.to_owned())?;
     let target = Target::read(to, &egress).map_err(|refused| refused.message)?;
     let here = match target.host() {
         TargetHost::Name(name) => name == "localhost" || name.ends_with(".localhost"),
         TargetHost::Address(address) => address.is_loopback(),
     };
-    if here { Ok(()) } else { Err(format!("{to} is on another machine; use 127.0.0.1 or localhost")) }
+    let message = || format!("{to} is on another machine; use 127.0.0.1 or localhost");
+    if here { Ok(()) } else { Err(message()) }
 }
 
 /// A message that came.

@@ -8,6 +8,10 @@ use switchward_state::{Body, Command, Scope};
 
 /// What [`or_at_next_start`] checks for the tenants of the configuration, as a log says it.
 pub(crate) const CONFIGURED_TENANTS: &str = "that the configured tenants exist";
+/// The same for all tenants.
+pub(crate) const KNOWN_TENANTS: &str = "that every shard knows the tenants";
+/// The same for the sign-in of tenants.
+pub(crate) const SIGN_IN: &str = "that tenants can sign in";
 
 /// Makes sure that every shard knows every tenant, and that every tenant has a key for its mail tokens.
 ///

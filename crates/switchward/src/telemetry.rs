@@ -29,7 +29,8 @@ impl Drop for Telemetry {
         if let Some(provider) = &self.0
             && let Err(error) = provider.shutdown()
         {
-            eprintln!("switchward: failed to send the last traces: {error}");
+            let message = format!("failed to send the last traces: {error}");
+            eprintln!("switchward: {message}");
         }
     }
 }

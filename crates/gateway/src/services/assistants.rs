@@ -100,8 +100,8 @@ fn field(at: usize) -> String {
 /// Checks the requested workflows and returns their names.
 fn workflows(caller: &Caller, requested: &[String]) -> Result<Vec<String>, Refusal> {
     if requested.len() > WORKFLOWS_MAX {
-        let problem = format!("must hold at most {WORKFLOWS_MAX} definitions");
-        return Err(Refusal::field("assistant.workflows", problem));
+        let message = format!("must hold at most {WORKFLOWS_MAX} definitions");
+        return Err(Refusal::field("assistant.workflows", message));
     }
     let mut workflows: Vec<String> = Vec::new();
     for (at, name) in requested.iter().enumerate() {

@@ -180,9 +180,9 @@ async fn not_reported(
     }
     match decisions::permitted(call, id, session.sequence, message.call_id.clone()).await {
         Ok(true) => {
-            let why =
-                format!("call {:?} was reported before, or its time for a report is over", message.call_id);
-            Refusal::new(Reason::AlreadyResolved, why).meta("call_id", &message.call_id)
+            let call = &message.call_id;
+            let message = format!("call {call:?} was reported before, or its time for a report is over");
+            Refusal::new(Reason::AlreadyResolved, message).meta("call_id", call)
         }
         Ok(false) => named(refusal, "call", &message.call_id),
         Err(unread) => unread,
@@ -247,8 +247,8 @@ fn authorize(message: &v1::AuthorizeToolCallRequest) -> Result<Authorize, Refusa
     if let Some(digest) = message.args_digest.as_deref().filter(|digest| !digest.is_empty())
         && digest != args.digest().to_string()
     {
-        let problem = format!("does not match args, whose digest is {}", args.digest());
-        return Err(Refusal::field("args_digest", problem));
+        let message = format!("does not match args, whose digest is {}", args.digest());
+        return Err(Refusal::field("args_digest", message));
     }
     let estimate = convert::reported("est_cost_usd", message.est_cost_usd.as_deref())?;
     let call_id = own_call_id(&message.call_id, &message.request_id);
@@ -300,8 +300,8 @@ async fn explained(
     let estimate = convert::reported("est_cost_usd", message.est_cost_usd.as_deref())?;
     let status = call.session(id, &message.session).await?.session.status;
     if status.ended() {
-        let why = format!("the session has ended: {}", status.word());
-        return Err(Refusal::new(Reason::SessionTerminal, why).meta("status", status.word()));
+        let message = format!("the session has ended: {}", status.word());
+        return Err(Refusal::new(Reason::SessionTerminal, message).meta("status", status.word()));
     }
     let rows = call.api.reader(Source::session(id)).await?;
     let (tenant, settings, now) = (call.caller.tenant, call.caller.settings, call.api.cluster.now());

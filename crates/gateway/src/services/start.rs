@@ -73,11 +73,11 @@ fn of_agents(caller: &Caller, message: &v1::StartSessionRequest) -> Result<(), R
 }
 
 fn not_for_agents(field: &str) -> Refusal {
-    let belongs = match field {
+    let message = match field {
         "version" => "a session starts with the active version, which an author chooses".to_owned(),
         field => format!("the directory defines who decides; an operator may set {field} for one session"),
     };
-    let message = format!("an agent's key may not set `{field}`: {belongs}");
+    let message = format!("an agent's key may not set `{field}`: {message}");
     let role = Role::Agent.word();
     Refusal::new(Reason::RoleNotAllowed, message).meta("field", field).meta("role", role)
 }

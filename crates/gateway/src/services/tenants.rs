@@ -184,8 +184,8 @@ async fn held(call: &Call<'_>) -> Result<Option<prost_types::Timestamp>, Refusal
 /// A short text for people.
 pub(super) fn check_display_text(field: &str, text: &str) -> Result<(), Refusal> {
     if text.len() > DISPLAY_NAME_BYTES_MAX || text.chars().any(char::is_control) {
-        let problem = format!("must be at most {DISPLAY_NAME_BYTES_MAX} bytes without control characters");
-        return Err(Refusal::field(field, problem));
+        let message = format!("must be at most {DISPLAY_NAME_BYTES_MAX} bytes without control characters");
+        return Err(Refusal::field(field, message));
     }
     Ok(())
 }

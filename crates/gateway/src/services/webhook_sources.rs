@@ -203,7 +203,7 @@ fn secret_of(kind: SourceKind, given: String) -> Result<Option<String>, Refusal>
         | SourceKind::Bearer => given,
     };
     if !kind.takes(&text) {
-        let form = if kind == SourceKind::StandardWebhooks {
+        let message = if kind == SourceKind::StandardWebhooks {
             format!("must be whsec_ and {SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes in base64")
         } else {
             format!(
@@ -211,7 +211,7 @@ fn secret_of(kind: SourceKind, given: String) -> Result<Option<String>, Refusal>
                  spaces around them"
             )
         };
-        return Err(Refusal::field("secret", format!("for the kind {} it {form}", kind.word())));
+        return Err(Refusal::field("secret", format!("for the kind {} it {message}", kind.word())));
     }
     Ok(Some(text))
 }
@@ -241,11 +241,11 @@ fn correlation(kind: SourceKind, requested: &v1::WebhookSource) -> Result<Correl
 fn known_ms(kind: SourceKind, time: Option<prost_types::Duration>) -> Result<Option<u64>, Refusal> {
     let Some(time) = time else { return Ok(None) };
     if kind.covers() != Covers::Body {
-        let problem = format!(
+        let message = format!(
             "may not be set for the kind {}: it detects copies of messages in another way",
             kind.word()
         );
-        return Err(Refusal::field("source.known_time", problem));
+        return Err(Refusal::field("source.known_time", message));
     }
     ms_of(time).map(Some).ok_or_else(|| Refusal::field("source.known_time", "must not be negative"))
 }

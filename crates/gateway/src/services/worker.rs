@@ -253,8 +253,8 @@ fn wanted(call: &Call<'_>, parent: &str, wanted: Option<v1::WorkWanted>) -> Resu
     let worker = if wanted.worker_id.is_empty() {
         call.caller.actor.subject.clone()
     } else if wanted.worker_id.len() > WORKER_BYTES_MAX || wanted.worker_id.chars().any(char::is_control) {
-        let problem = format!("must be at most {WORKER_BYTES_MAX} bytes without control characters");
-        return Err(Refusal::field("wanted.worker_id", problem));
+        let message = format!("must be at most {WORKER_BYTES_MAX} bytes without control characters");
+        return Err(Refusal::field("wanted.worker_id", message));
     } else {
         wanted.worker_id
     };

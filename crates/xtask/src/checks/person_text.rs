@@ -16,16 +16,39 @@ const RULE: &str = "person-text";
 const WITHOUT_WORDS: &[&str] = &[
     "crates/engine/src",
     "crates/state/src",
-    "crates/gateway/src/decision",
-    "crates/gateway/src/decision.rs",
+    "crates/gateway/src",
     "crates/outbound/src/render/mail",
     "crates/outbound/src/render/mail.rs",
     "crates/delivery/src/mail",
-    "crates/switchward/src/commands",
+    "crates/switchward/src",
+];
+/// Folders and files within them whose sentences are for developers and operators: errors that pass through other types
+/// than those of [`ERRORS`], help, metrics and logs.
+const FOR_OPERATORS: &[&str] = &[
+    // What a caller's request lacks.
+    "crates/gateway/src/api.rs",
+    "crates/gateway/src/bodies.rs",
+    "crates/gateway/src/calls.rs",
+    "crates/gateway/src/convert/json.rs",
+    "crates/gateway/src/error",
+    "crates/gateway/src/mail/http.rs",
+    "crates/gateway/src/transcode",
+    "crates/gateway/src/webhooks",
+    // Errors between servers.
+    "crates/gateway/src/mail/others.rs",
+    "crates/gateway/src/proxy",
+    "crates/switchward/src/member",
+    // Help of the command line and of metrics, and logs.
+    "crates/switchward/src/args",
+    "crates/switchward/src/exit.rs",
+    "crates/switchward/src/metrics.rs",
+    "crates/switchward/src/start_checks.rs",
 ];
 /// Errors, and functions that make one.
 const ERRORS: &[&str] = &[
     "Rejection",
+    "Refusal",
+    "Refused",
     "Fault",
     "ViewError",
     "FormError",
@@ -37,6 +60,11 @@ const ERRORS: &[&str] = &[
     "Exit",
     "Status",
     "invalid",
+    "absent",
+    "bad",
+    "broken",
+    "internal",
+    "unknown_term",
 ];
 /// What ends the process, makes or formats an error, writes a log, proposes a command, or asks for a confirmation. Errors of
 /// the command line are for operators, and are written where they arise.
@@ -47,6 +75,7 @@ const FOR_DEVELOPERS: &[&str] = &[
     "expect",
     "unreachable",
     "debug_assert",
+    "debug_assert_ne",
     "write",
     "write_str",
     "error",
@@ -58,6 +87,7 @@ const FOR_DEVELOPERS: &[&str] = &[
     "sure",
     "context",
     "with_context",
+    "quota",
 ];
 /// How a command begins that people may type.
 const COMMAND: &str = "\"switchward ";
@@ -66,10 +96,13 @@ const MESSAGE: &str = "message";
 
 /// Looks at every string of the sources that have no words for people.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let without = |source: &&Source| {
-        WITHOUT_WORDS.iter().any(|path| source.path == *path || inner_path(&source.path, path).is_some())
-    };
+    let without = |source: &&Source| is_in(source, WITHOUT_WORDS) && !is_in(source, FOR_OPERATORS);
     tree.sources.iter().filter(without).flat_map(findings_in).collect()
+}
+
+/// Returns true if a source is one of these files, or in one of these folders.
+fn is_in(source: &Source, paths: &[&str]) -> bool {
+    paths.iter().any(|path| source.path == *path || inner_path(&source.path, path).is_some())
 }
 
 fn findings_in(source: &Source) -> Vec<Finding> {
@@ -134,6 +167,11 @@ impl<'ast> Visit<'ast> for Sentences {
             // Attributes, and with them documentation.
             if is_sign(token, &["#"]) && tokens.get(at + 1).is_some_and(|next| is_sign(next, &["["])) {
                 at = closing(&tokens, at + 1);
+            } else if FOR_DEVELOPERS.contains(&token.text.as_str())
+                && tokens.get(at + 1).is_some_and(|next| is_sign(next, &["!"]))
+            {
+                // A macro within a macro.
+                at = closing(&tokens, at + 2);
             } else if token.kind == TokenKind::Literal {
                 self.look(&token.text, token.line);
             }
@@ -197,6 +235,9 @@ mod tests {
         assert_eq!(lines("crates/gateway/src/decision.rs", page), [2]);
         assert_eq!(lines("crates/gateway/src/decision/page.rs", page), [2]);
         assert_eq!(lines("crates/switchward/src/commands/doctor.rs", page), [2]);
+        assert_eq!(lines("crates/switchward/src/home.rs", page), [2]);
+        let question = "fn a(call: &str) -> String {\n    format!(\"may the agent call {call}?\")\n}\n";
+        assert_eq!(lines("crates/gateway/src/convert/gates.rs", question), [2]);
     }
 
     #[test]
@@ -209,9 +250,15 @@ mod tests {
                     f.expect(\"every node has one\");\n    tracing::warn!(\"a page could not be read\");\n    \
                     anyhow::ensure!(b, \"the folder is in use\");\n    let e = anyhow!(\"the server has ended\");\n    \
                     g.with(\"two words\").with(\"a {b} c {d} e\")\n}\n\
+                    fn h() -> Result<(), Stop> {\n    tokio::select! { () = stop => tracing::debug!(\"the call was cut off\") }\n    \
+                    i.ok_or_else(|| Refusal::field(\"id\", \"must be a number\"))\n}\n\
                     reasons! {\n    /// The session is paused.\n    Paused = \"PAUSED\",\n}\n\
                     #[cfg(test)]\nmod tests {\n    const H: &str = \"what a test says\";\n}\n";
         assert_eq!(lines("crates/engine/src/a.rs", text), []);
+        let operators = "fn a() -> String { \"the server has no quarantine\".into() }\n";
+        assert_eq!(lines("crates/gateway/src/proxy/links.rs", operators), []);
+        assert_eq!(lines("crates/switchward/src/exit.rs", operators), []);
+        assert_eq!(lines("crates/switchward/src/exit/refused.rs", operators), [1]);
         let message = "fn a() -> String { \"your answer is recorded\".into() }\n";
         assert_eq!(lines("crates/messages/src/en/a.rs", message), []);
         assert_eq!(lines("crates/engine/tests/a.rs", message), []);

@@ -32,8 +32,8 @@ pub(super) async fn recover(
     let page = Page::read(message.page_size, &message.page_token, &list)?;
     let endpoint = endpoint(call, id, &message.name).await?;
     if let Some(why) = &endpoint.disabled {
-        let text = format!("the endpoint is disabled: {why}; put it again to enable it");
-        return Err(Refusal::new(Reason::StateMismatch, text));
+        let message = format!("the endpoint is disabled: {why}; put it again to enable it");
+        return Err(Refusal::new(Reason::StateMismatch, message));
     }
     let Listed { entries: sessions, next_page_token, mut unreachable } = match only {
         Some(session) => {
