@@ -1,9 +1,10 @@
-//! The paths that `crates/README.md` names exist, the functions that it names are in them, and its journeys are short.
+//! The paths that `crates/README.md` names exist, the functions that it names are in them, and its journeys are true.
 //!
-//! A path is `crate/src/...` or `crate/tests/...` in backticks, without `crates/`. `<kind>` stands for any name, so one
-//! file or folder must fit; `{a,b}` stands for both. `path.rs::name` names a function of the file.
-//!
-//! A journey is a numbered list. Each of its steps is a call from one file to another.
+//! A path is `crate/src/...` or `crate/tests/...` in backticks, without `crates/`, or one below `docs`, `proto` or `tests`.
+//! `<kind>` stands for any name, so one file or folder must fit; `<aggregate>` stands for each aggregate that the page
+//! lists, and `{a,b}` for both. `path.rs::name` names a function of the file.
+
+mod journeys;
 
 use crate::finding::Finding;
 use crate::scan;
@@ -13,18 +14,23 @@ const RULE: &str = "paths";
 const MAP: &str = "crates/README.md";
 /// The folders of a crate whose paths are checked.
 const FOLDERS: [&str; 2] = ["src", "tests"];
-/// The most steps of a journey.
-const STEPS_MAX: usize = 25;
+/// The folders beside the crates whose paths are checked.
+const OUTSIDE: [&str; 3] = ["docs", "proto", "tests"];
+/// Stands for the name of each aggregate.
+const AGGREGATE: &str = "<aggregate>";
+/// What is before the names of the aggregates on the page; a space separates them.
+const AGGREGATES: &str = "one folder for each aggregate: `";
 
-/// Looks for each path of the map, and for the function behind it, and counts the steps of its journeys.
+/// Looks for each path of the map, and for the function behind it, and follows its journeys.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let map = tree.text(MAP).unwrap_or_default();
-    let mut findings = long_journeys(map);
+    let aggregates = aggregates(map);
+    let mut findings = journeys::check(tree, map);
     for (index, line) in map.lines().enumerate() {
         // Of a line that is split at its backticks, every second part is code.
-        for name in line.split('`').skip(1).step_by(2).filter(|code| is_path(code)) {
+        for name in line.split('`').skip(1).step_by(2).filter(|code| is_path(code) || is_outside(code)) {
             let (path, function) = name.split_once("::").map_or((name, None), |(path, it)| (path, Some(it)));
-            for path in alternatives(path) {
+            for path in alternatives(&path.replace(AGGREGATE, &aggregates)) {
                 let message = match function {
                     None if named(tree, &path).next().is_some() => continue,
                     None => format!("there is no `{path}`"),
@@ -38,25 +44,10 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The numbered lists of the map that have too many steps, each at the line of its last step. A list begins with `1.`.
-fn long_journeys(map: &str) -> Vec<Finding> {
-    let mut journeys: Vec<(usize, usize)> = Vec::new();
-    for (index, line) in map.lines().enumerate() {
-        let Some((number, _)) = line.split_once(". ") else { continue };
-        if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
-            continue;
-        }
-        match journeys.last_mut() {
-            Some((end, steps)) if number != "1" => (*end, *steps) = (index + 1, *steps + 1),
-            Some(_) | None => journeys.push((index + 1, 1)),
-        }
-    }
-    let long = journeys.into_iter().filter(|(_, steps)| *steps > STEPS_MAX);
-    long.map(|(end, steps)| {
-        let message = format!("the journey has {steps} steps, at most {STEPS_MAX} are allowed");
-        Finding::new(MAP, end, RULE, message)
-    })
-    .collect()
+/// The aggregates that the page lists, as alternatives; [`AGGREGATE`] itself if it lists none.
+fn aggregates(map: &str) -> String {
+    let listed = map.split_once(AGGREGATES).and_then(|(_, rest)| rest.split_once('`'));
+    listed.map_or_else(|| AGGREGATE.to_owned(), |(names, _)| format!("{{{}}}", names.replace(' ', ",")))
 }
 
 /// Returns true if code is the path of a file or a folder of a crate.
@@ -64,6 +55,12 @@ fn is_path(code: &str) -> bool {
     let mut names = code.split('/');
     let of_crate = names.next().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_lowercase()));
     of_crate && names.next().is_some_and(|name| FOLDERS.contains(&name)) && !code.contains(' ')
+}
+
+/// Returns true if code is the path of a file or a folder beside the crates. `page.md#heading` is none.
+fn is_outside(code: &str) -> bool {
+    let below = code.split_once('/').filter(|(folder, _)| OUTSIDE.contains(folder));
+    below.is_some_and(|(_, path)| !path.is_empty()) && !code.contains([' ', '#'])
 }
 
 /// A path for each name in its braces; nested braces are not supported.
@@ -76,8 +73,9 @@ fn alternatives(path: &str) -> Vec<String> {
 /// The files that a path names, or that are below the folder that it names.
 fn named<'a>(tree: &'a Tree, path: &'a str) -> impl Iterator<Item = &'a str> {
     let wanted: Vec<&str> = path.trim_end_matches('/').split('/').collect();
-    tree.below("crates").filter(move |file| {
-        let names: Vec<&str> = file.split('/').skip(1).collect();
+    let (folder, above) = wanted.first().filter(|_| is_outside(path)).map_or(("crates", 1), |it| (*it, 0));
+    tree.below(folder).filter(move |file| {
+        let names: Vec<&str> = file.split('/').skip(above).collect();
         names.len() >= wanted.len() && wanted.iter().zip(&names).all(|(wanted, name)| fits(wanted, name))
     })
 }
@@ -109,6 +107,8 @@ mod tests {
             ("crates/a/src/one.rs", "fn begin() {}\n// fn gone() {}\n"),
             ("crates/a/src/kinds/wait.rs", ""),
             ("crates/a/tests/golden/row.v1.hex", ""),
+            ("docs/page.md", ""),
+            ("tests/corpus/one/good.yaml", ""),
         ]);
         check(&tree).iter().map(ToString::to_string).collect()
     }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_wrong_path_and_a_wrong_function_are_reported() {
         assert_eq!(
-            findings("# Map\n\nSee `a/src/two.rs`.\n\n1. `a/src/one.rs::gone`, `a/src/gone.rs::begin`\n"),
+            findings("# Map\n\nSee `a/src/two.rs`.\n\n- `a/src/one.rs::gone`, `a/src/gone.rs::begin`\n"),
             [
                 "crates/README.md:3: paths: there is no `a/src/two.rs`",
                 "crates/README.md:5: paths: there is no function `gone` in `a/src/one.rs`",
@@ -126,17 +126,17 @@ mod tests {
     }
 
     #[test]
-    fn a_journey_with_too_many_steps_is_reported_at_its_last_one() {
-        let steps = |count: usize| {
-            (1..=count).map(|step| format!("{step}. a call\n   of two lines\n")).collect::<String>()
-        };
-        let short = format!("# Map\n\n{}\n**Another**\n\n{}", steps(STEPS_MAX), steps(3));
-        assert_eq!(findings(&short), Vec::<String>::new());
-        // The steps are counted, whatever numbers they have.
-        let long = steps(STEPS_MAX + 1).replace("26. ", "25. ");
+    fn each_aggregate_that_is_listed_has_what_is_said_of_all() {
+        let one = "`a/src/<aggregate>/wait.rs`";
+        assert_eq!(findings(one), Vec::<String>::new(), "no aggregates are listed");
+        let listed = |names: &str| findings(&format!("{AGGREGATES}{names}`\n\n{one}"));
+        assert_eq!(listed("kinds"), Vec::<String>::new());
         assert_eq!(
-            findings(&format!("# Map\n\n{long}\n**Another**\n\n{}", steps(3))),
-            ["crates/README.md:53: paths: the journey has 26 steps, at most 25 are allowed"]
+            listed("kinds others more"),
+            [
+                "crates/README.md:3: paths: there is no `a/src/others/wait.rs`",
+                "crates/README.md:3: paths: there is no `a/src/more/wait.rs`",
+            ]
         );
     }
 
@@ -150,7 +150,8 @@ mod tests {
             "`a/src/kinds/<kind>.rs`",
             "`a/src/{one.rs,kinds}`",
             "`a/tests/golden/<form>.v<number>.<ending>`",
-            "`tests/corpus/<format>` and `a.rs` and a/src/plain.rs",
+            "`tests/corpus/<format>`, `docs/` and `docs/page.md`, and `a.rs` and a/src/plain.rs",
+            "`docs/none.md#heading`",
         ] {
             assert_eq!(findings(right), Vec::<String>::new(), "{right}");
         }
@@ -160,6 +161,9 @@ mod tests {
             "`a/src/kinds/<kind>.txt`",
             "`a/src/{one,two}.rs`",
             "`a/src/one.rs<more>`",
+            "`docs/none.md`",
+            "`tests/corpus/<format>/bad`",
+            "`docs/src/one.rs`",
         ] {
             assert_eq!(findings(wrong).len(), 1, "{wrong}");
         }
