@@ -101,7 +101,7 @@ neighbours: ## flood the server from one tenant in six ways; measure the effect 
 	cargo build --locked --release --bin switchward --bin switchward-bench
 	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --neighbours
 
-bench-cluster: ## measure three servers beside a bare log and etcd, and through kills and hand-overs (ARGS; half an hour)
+bench-cluster: ## measure three servers beside a bare log and etcd, through kills, hand-overs and growth (ARGS; 40 minutes)
 	@sh tests/scripts/need.sh rust cc
 	@sh tests/scripts/need.sh etcd || echo "nothing is compared with etcd"
 	cargo build --locked --release --bin switchward --bin switchward-bench

@@ -1,15 +1,19 @@
-//! A cluster: three servers of the product on this machine, beside a bare log on three processes and beside etcd.
+//! A cluster: servers of the product on this machine, beside a bare log on three processes and beside etcd.
 
 mod away;
 pub(crate) mod bare;
 mod crashes;
 mod etcd;
+mod growth;
 mod hand_overs;
 mod idle;
 mod kills;
+mod operations;
+mod others;
 mod rates;
 mod servers;
 mod table;
+mod waiting;
 mod writers;
 
 use anyhow::Context as _;
@@ -34,6 +38,8 @@ pub(crate) enum Part {
     Kills,
     /// All servers killed at once under load; 20 rounds.
     Crashes,
+    /// A fourth server that joins, is drained and replaces a dead one, with parked sessions (--sessions) and a light load.
+    Growth,
 }
 
 impl Part {
@@ -45,6 +51,7 @@ impl Part {
             Self::HandOvers => "planned hand-overs",
             Self::Kills => "killed leaders",
             Self::Crashes => "all servers killed at once",
+            Self::Growth => "a server that joins, is drained, and replaces a dead one",
         }
     }
 }
@@ -61,6 +68,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) shards: Option<u32>,
     /// Seconds of each block of rates.
     pub(crate) seconds: f64,
+    /// Parked sessions of the part growth.
+    pub(crate) sessions: u64,
     /// The parts; none means all.
     pub(crate) parts: &'a [Part],
     /// The file for the figures, as JSON.
@@ -84,6 +93,7 @@ impl Plan<'_> {
             Part::HandOvers => hand_overs::run(self, table).await,
             Part::Kills => kills::run(self, table).await,
             Part::Crashes => crashes::run(self, table).await,
+            Part::Growth => growth::run(self, table).await,
         }
     }
 }

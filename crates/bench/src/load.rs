@@ -100,14 +100,9 @@ pub(crate) async fn deploy_as(
 }
 
 /// Deploys a definition to the server at this address.
-pub(crate) async fn deploy_to(
-    address: &str,
-    key: &str,
-    path: &str,
-    content: &'static str,
-) -> anyhow::Result<()> {
+pub(crate) async fn deploy_to(address: &str, key: &str, path: &str, content: &str) -> anyhow::Result<()> {
     let mut client = DefinitionServiceClient::new(channel_to(address).await?);
-    let file = v1::DefinitionFile { path: path.into(), content: content.into() };
+    let file = v1::DefinitionFile { path: path.into(), content: content.to_owned().into() };
     let mut request = Request::new(v1::DeployDefinitionRequest { files: vec![file], ..Default::default() });
     request.metadata_mut().insert("authorization", bearer(key)?);
     client.deploy_definition(request).await.context("failed to deploy a definition")?;
@@ -271,16 +266,17 @@ pub(crate) async fn run_at(
 const PARKERS: usize = 64;
 const PARKED_CONNECTIONS: usize = 8;
 
+/// The business key of a parked session.
 fn parked(number: u64) -> String {
     format!("parked-{number}")
 }
 
-/// Callers on several connections.
-async fn callers(server: &Server) -> anyhow::Result<Vec<Caller>> {
-    let key = Some(bearer(&server.agent_key)?);
+/// Callers on several connections, which are divided among the servers at these addresses.
+async fn callers(addresses: &[String], key: &str) -> anyhow::Result<Vec<Caller>> {
+    let key = Some(bearer(key)?);
     let mut channels = Vec::new();
-    for _ in 0..PARKED_CONNECTIONS {
-        channels.push(channel(server).await?);
+    for address in addresses.iter().cycle().take(PARKED_CONNECTIONS) {
+        channels.push(channel_to(address).await?);
     }
     let client = |number: usize| SessionServiceClient::new(channels[number % channels.len()].clone());
     Ok((0..PARKERS).map(|number| Caller { client: client(number), key: key.clone(), block: 0 }).collect())
@@ -288,7 +284,8 @@ async fn callers(server: &Server) -> anyhow::Result<Vec<Caller>> {
 
 /// Runs `work` for each number, with all callers.
 async fn each<F>(
-    server: &Server,
+    addresses: &[String],
+    key: &str,
     from: u64,
     to: u64,
     work: impl Fn(Caller, u64) -> F + Copy + Send + 'static,
@@ -298,7 +295,7 @@ where
 {
     let next = Arc::new(AtomicU64::new(from));
     let mut tasks = Vec::new();
-    for caller in callers(server).await? {
+    for caller in callers(addresses, key).await? {
         let next = Arc::clone(&next);
         tasks.push(tokio::spawn(async move {
             loop {
@@ -327,7 +324,12 @@ fn start_of(definition: &str, id: String) -> v1::StartSessionRequest {
 
 /// Starts sessions by number, which then wait for their first answer.
 pub(crate) async fn park(server: &Server, from: u64, to: u64) -> anyhow::Result<()> {
-    each(server, from, to, |mut caller, number| async move {
+    park_at(std::slice::from_ref(&server.address), &server.agent_key, from, to).await
+}
+
+/// The same at the servers at these addresses.
+pub(crate) async fn park_at(addresses: &[String], key: &str, from: u64, to: u64) -> anyhow::Result<()> {
+    each(addresses, key, from, to, |mut caller, number| async move {
         let request = caller.request(start_of("deploy-gate", parked(number)));
         caller.client.start_session(request).await?;
         Ok(())
@@ -343,29 +345,45 @@ pub(crate) async fn end(
     from: u64,
     to: u64,
 ) -> anyhow::Result<()> {
-    each(server, from, to, move |mut caller, number| async move {
-        let name = format!("{definition}-{number}");
-        let request = caller.request(start_of(definition, name.clone()));
-        caller.client.start_session(request).await?;
-        let request = caller.request(v1::AnswerCheckpointRequest {
-            name,
-            state: state.into(),
-            answer: "yes".into(),
-            note: NOTE.into(),
-            ..v1::AnswerCheckpointRequest::default()
-        });
-        let reply = caller.client.answer_checkpoint(request).await?.into_inner();
-        let session = reply.session.context("the reply to an answer has no session")?;
-        anyhow::ensure!(session.end_time.is_some(), "a session did not end with its answer");
-        Ok(())
-    })
+    each(
+        std::slice::from_ref(&server.address),
+        &server.agent_key,
+        from,
+        to,
+        move |mut caller, number| async move {
+            let name = format!("{definition}-{number}");
+            let request = caller.request(start_of(definition, name.clone()));
+            caller.client.start_session(request).await?;
+            let request = caller.request(v1::AnswerCheckpointRequest {
+                name,
+                state: state.into(),
+                answer: "yes".into(),
+                note: NOTE.into(),
+                ..v1::AnswerCheckpointRequest::default()
+            });
+            let reply = caller.client.answer_checkpoint(request).await?.into_inner();
+            let session = reply.session.context("the reply to an answer has no session")?;
+            anyhow::ensure!(session.end_time.is_some(), "a session did not end with its answer");
+            Ok(())
+        },
+    )
     .await
 }
 
 /// Answers some of the parked sessions, spread over all of them, at one time.
 pub(crate) async fn probe(server: &Server, parked_in_all: u64, count: u64) -> anyhow::Result<()> {
+    probe_at(std::slice::from_ref(&server.address), &server.agent_key, parked_in_all, count).await
+}
+
+/// The same at the servers at these addresses.
+pub(crate) async fn probe_at(
+    addresses: &[String],
+    key: &str,
+    parked_in_all: u64,
+    count: u64,
+) -> anyhow::Result<()> {
     let mut tasks = Vec::new();
-    for (mut caller, at) in callers(server).await?.into_iter().cycle().zip(0..count) {
+    for (mut caller, at) in callers(addresses, key).await?.into_iter().cycle().zip(0..count) {
         let number = at * parked_in_all / count;
         tasks.push(tokio::spawn(async move {
             let answer = v1::AnswerCheckpointRequest {

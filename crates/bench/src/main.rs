@@ -46,7 +46,7 @@ struct Args {
     /// Connections that they share.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8])]
     connections: Vec<usize>,
-    /// Shards of the server; its own choice if nothing is said, but for the rates of a cluster, whose servers have one.
+    /// Shards of the server; its own choice if nothing is said, but in two parts of a cluster: one for rates, eight for growth.
     #[arg(long)]
     shards: Option<u32>,
     /// Where the data goes; a new folder below it is used and removed.
@@ -73,6 +73,9 @@ struct Args {
     /// This part of it alone; can be repeated.
     #[arg(long, value_enum, value_delimiter = ',', requires = "cluster")]
     part: Vec<cluster::Part>,
+    /// Sessions that a cluster has parked when a server joins it, in the part growth.
+    #[arg(long, default_value_t = 200_000, requires = "cluster")]
+    sessions: u64,
     /// Flood the server as one tenant instead, and measure what another one notices.
     #[arg(long)]
     neighbours: bool,
@@ -139,6 +142,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
             rounds: args.rounds,
             shards: args.shards,
             seconds: args.seconds,
+            sessions: args.sessions,
             parts: &args.part,
             report: &args.dir.join("bench-cluster.json"),
         };

@@ -127,13 +127,7 @@ impl Server {
     /// Requests a path of the metrics listener; returns head and body.
     pub(crate) async fn page(&self, path: &str) -> anyhow::Result<String> {
         let host = self.metrics.strip_prefix("http://").and_then(|at| at.strip_suffix("/metrics"));
-        let host = host.context("the server does not name the address of its metrics")?;
-        let mut stream = TcpStream::connect(host).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page).await?;
-        Ok(page)
+        page_at(host.context("the server does not name the address of its metrics")?, path).await
     }
 
     /// Sends the process a signal, like `-STOP`.
@@ -147,6 +141,16 @@ impl Server {
     pub(crate) fn used(&self) -> anyhow::Result<(f64, u64)> {
         used(self.child.id())
     }
+}
+
+/// Requests a path at a host and port; returns head and body.
+pub(crate) async fn page_at(host: &str, path: &str) -> anyhow::Result<String> {
+    let mut stream = TcpStream::connect(host).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await?;
+    Ok(page)
 }
 
 /// The sum of a family's values on a page of metrics.

@@ -48,7 +48,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LATE_US_MAX: u64 = 600_000_000;
 
 /// The definition of a conversation that waits `ms` and ends.
-fn nap(name: &str, ms: u64) -> String {
+pub(crate) fn nap(name: &str, ms: u64) -> String {
     let hours = ms as f64 / 3_600_000.0;
     format!(
         r#"{{ "name": "{name}",
@@ -224,7 +224,7 @@ async fn fired(server: &Server) -> anyhow::Result<u64> {
 }
 
 /// Since 1970.
-fn since(at: Option<Timestamp>) -> anyhow::Result<Duration> {
+pub(crate) fn since(at: Option<Timestamp>) -> anyhow::Result<Duration> {
     let at = at.context("a session does not have this time")?;
     Ok(Duration::new(u64::try_from(at.seconds)?, u32::try_from(at.nanos)?))
 }

@@ -1,7 +1,9 @@
-//! Three servers of the product, each a process with a folder, ports and a certificate of its own.
+//! Servers of the product, each a process with a folder, ports and a certificate of its own: three that form the cluster, and
+//! those that join it later.
 
 use anyhow::{Context as _, ensure};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,16 +18,19 @@ use tokio::time::{sleep, timeout};
 use tonic::Request;
 
 use crate::load::{bearer, channel_to, deploy_to};
+use crate::process::page_at;
 
 /// The tenant's key.
 pub(crate) const KEY: &str =
     "swk_0123456789abcdef_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-/// Servers of the cluster, and their numbers.
+/// Servers that form the cluster, their numbers, and the voters of each group.
 pub(super) const COUNT: u64 = 3;
 /// A start, or a change of leaders, that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause between two looks at the cluster.
-const LOOK: Duration = Duration::from_millis(50);
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+/// The same while the cluster changes by itself: looks are calls, too.
+const WATCH: Duration = Duration::from_millis(200);
 /// A replica that lacks at most this many entries has caught up: then a learner becomes a voter.
 pub(super) const LAG_MAX: u64 = 1_000;
 
@@ -48,8 +53,20 @@ pub(super) struct Servers {
     folder: PathBuf,
     /// `None` for their own choice.
     shards: Option<u32>,
+    /// Further variables of the environment of each server, names and values.
+    environment: Vec<(&'static str, OsString)>,
+    /// By number, from that of server 1 on.
     ports: Vec<Ports>,
     running: BTreeMap<u64, Running>,
+}
+
+impl Ports {
+    /// Free ones for this many servers.
+    fn free(servers: usize) -> anyhow::Result<Vec<Self>> {
+        let free = free_ports(3 * servers)?;
+        let each = free.chunks_exact(3);
+        Ok(each.map(|free| Self { public: free[0], peers: free[1], metrics: free[2] }).collect())
+    }
 }
 
 /// This many free ports.
@@ -66,12 +83,22 @@ impl Servers {
     /// # Errors
     /// A server does not start.
     pub(super) async fn start(program: &Path, folder: &Path, shards: Option<u32>) -> anyhow::Result<Self> {
-        let free = free_ports(3 * usize::try_from(COUNT)?)?;
-        let ports =
-            free.chunks_exact(3).map(|free| Ports { public: free[0], peers: free[1], metrics: free[2] });
-        let ports = ports.collect();
+        Self::start_with(program, folder, shards, Vec::new()).await
+    }
+
+    /// The same with further variables in the environment of each server, names and values.
+    ///
+    /// # Errors
+    /// A server does not start.
+    pub(super) async fn start_with(
+        program: &Path,
+        folder: &Path,
+        shards: Option<u32>,
+        environment: Vec<(&'static str, OsString)>,
+    ) -> anyhow::Result<Self> {
+        let ports = Ports::free(usize::try_from(COUNT)?)?;
         let (program, folder) = (program.to_owned(), folder.to_owned());
-        let mut servers = Self { program, folder, shards, ports, running: BTreeMap::new() };
+        let mut servers = Self { program, folder, shards, environment, ports, running: BTreeMap::new() };
         servers.prepare().await?;
         servers.command(&["cluster", "init", "--config"], 1).await?;
         servers.run(1).await?;
@@ -84,11 +111,23 @@ impl Servers {
         Ok(servers)
     }
 
+    /// Makes a certificate, a configuration and a folder for one more server, which joins the others once it runs. Returns its
+    /// number.
+    ///
+    /// # Errors
+    /// A command of the program fails.
+    pub(super) async fn join(&mut self) -> anyhow::Result<u64> {
+        self.ports.extend(Ports::free(1)?);
+        let number = u64::try_from(self.ports.len())?;
+        self.certificates(number, 1).await?;
+        std::fs::write(self.config(number), self.configuration(number))?;
+        self.command(&["cluster", "join", "--config"], number).await?;
+        Ok(number)
+    }
+
     /// Writes the certificates, the key and the configurations.
     async fn prepare(&self) -> anyhow::Result<()> {
-        let mut certs = self.program();
-        certs.args(["cluster", "certs", "--servers", &COUNT.to_string(), "--dir"]).arg(self.path("certs"));
-        finished(certs).await?;
+        self.certificates(1, COUNT).await?;
         let key = self.path("admin.key");
         std::fs::write(&key, KEY)?;
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600))?;
@@ -96,9 +135,18 @@ impl Servers {
             .try_for_each(|number| Ok(std::fs::write(self.config(number), self.configuration(number))?))
     }
 
+    /// Makes the certificates of `count` servers with the numbers from `first` on.
+    async fn certificates(&self, first: u64, count: u64) -> anyhow::Result<()> {
+        let mut certs = self.program();
+        certs.args(["cluster", "certs", "--first", &first.to_string(), "--servers", &count.to_string()]);
+        certs.arg("--dir").arg(self.path("certs"));
+        finished(certs).await
+    }
+
     fn configuration(&self, number: u64) -> String {
         let ports = self.ports_of(number);
-        let peers: Vec<String> = (1..=COUNT)
+        let peers: Vec<String> = (1..)
+            .take(self.ports.len())
             .filter(|other| *other != number)
             .map(|other| format!("\"{other}=127.0.0.1:{}\"", self.ports_of(other).peers))
             .collect();
@@ -123,7 +171,7 @@ impl Servers {
     }
 
     fn ports_of(&self, number: u64) -> &Ports {
-        let at = usize::try_from(number - 1).expect("a number of three");
+        let at = usize::try_from(number - 1).expect("a number of a server");
         &self.ports[at]
     }
 
@@ -171,7 +219,7 @@ impl Servers {
         let log = File::options().create(true).append(true).open(self.log(number))?;
         let mut command = self.program();
         command.args(["server", "-o", "json", "--config"]).arg(self.config(number));
-        command.stdout(Stdio::piped()).stderr(log);
+        command.envs(self.environment.iter().cloned()).stdout(Stdio::piped()).stderr(log);
         let program = self.program.display();
         let mut process =
             command.spawn().with_context(|| format!("failed to start {program}; build it with --release"))?;
@@ -227,12 +275,21 @@ impl Servers {
         format!("http://127.0.0.1:{}", self.ports_of(number).public)
     }
 
-    /// The addresses of all servers.
+    /// The page of metrics of a server.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub(super) async fn metrics(&self, number: u64) -> anyhow::Result<String> {
+        page_at(&format!("127.0.0.1:{}", self.ports_of(number).metrics), "/metrics").await
+    }
+
+    /// The addresses of the servers that have formed the cluster.
     pub(super) fn addresses(&self) -> Vec<String> {
         (1..=COUNT).map(|number| self.address(number)).collect()
     }
 
-    async fn client(&self) -> anyhow::Result<ClusterServiceClient<tonic::transport::Channel>> {
+    /// A client of the first server that runs.
+    pub(super) async fn client(&self) -> anyhow::Result<ClusterServiceClient<tonic::transport::Channel>> {
         let (number, _) = self.running.first_key_value().context("no server runs")?;
         Ok(ClusterServiceClient::new(channel_to(&self.address(*number)).await?))
     }
@@ -301,21 +358,32 @@ impl Servers {
     /// # Errors
     /// That takes too long.
     pub(super) async fn caught_up(&self) -> anyhow::Result<()> {
+        self.until(PATIENCE, is_whole).await.context("a server does not catch up")
+    }
+
+    /// Waits until the cluster is as wanted.
+    ///
+    /// # Errors
+    /// That takes longer than `at_most`.
+    pub(super) async fn until(
+        &self,
+        at_most: Duration,
+        wanted: impl Fn(&v1::GetClusterResponse) -> bool,
+    ) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
             // A server that has just started may not answer yet.
-            let caught_up = self.cluster().await.is_ok_and(|cluster| is_whole(&cluster));
-            if caught_up {
+            if self.cluster().await.is_ok_and(|cluster| wanted(&cluster)) {
                 return Ok(());
             }
-            ensure!(begun.elapsed() < PATIENCE, "a server does not catch up");
-            sleep(LOOK).await;
+            ensure!(begun.elapsed() < at_most, "the cluster is not as wanted within {at_most:?}");
+            sleep(WATCH).await;
         }
     }
 }
 
 /// Returns true if each group has a leader and three voters that lack at most [`LAG_MAX`] entries.
-fn is_whole(cluster: &v1::GetClusterResponse) -> bool {
+pub(super) fn is_whole(cluster: &v1::GetClusterResponse) -> bool {
     let whole = |group: &v1::ClusterGroup| {
         let current =
             |one: &&v1::ClusterReplica| one.voter && one.lag_entries.is_some_and(|lag| lag <= LAG_MAX);
@@ -325,7 +393,8 @@ fn is_whole(cluster: &v1::GetClusterResponse) -> bool {
     !cluster.groups.is_empty() && cluster.groups.iter().all(whole)
 }
 
-fn authorized<T>(message: T) -> anyhow::Result<Request<T>> {
+/// A request with the tenant's key.
+pub(super) fn authorized<T>(message: T) -> anyhow::Result<Request<T>> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("authorization", bearer(KEY)?);
     Ok(request)
