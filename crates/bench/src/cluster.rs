@@ -3,6 +3,7 @@
 mod away;
 pub(crate) mod bare;
 mod crashes;
+mod elections;
 mod etcd;
 mod growth;
 mod hand_overs;
@@ -12,6 +13,7 @@ mod operations;
 mod others;
 mod rates;
 mod servers;
+mod stalls;
 mod table;
 mod waiting;
 mod writers;
@@ -40,9 +42,17 @@ pub(crate) enum Part {
     Crashes,
     /// A fourth server that joins, is drained and replaces a dead one, with parked sessions (--sessions) and a light load.
     Growth,
+    /// Full load for an hour (--minutes), with snapshots, purges and a disk stall each second; only if it is named.
+    Elections,
 }
 
 impl Part {
+    /// Returns true if it is measured also if no part is named.
+    fn is_default(self) -> bool {
+        // It takes an hour.
+        self != Self::Elections
+    }
+
     fn in_words(self) -> &'static str {
         match self {
             Self::Idle => "idle servers",
@@ -52,6 +62,7 @@ impl Part {
             Self::Kills => "killed leaders",
             Self::Crashes => "all servers killed at once",
             Self::Growth => "a server that joins, is drained, and replaces a dead one",
+            Self::Elections => "elections without a reason",
         }
     }
 }
@@ -70,7 +81,9 @@ pub(crate) struct Plan<'a> {
     pub(crate) seconds: f64,
     /// Parked sessions of the part growth.
     pub(crate) sessions: u64,
-    /// The parts; none means all.
+    /// Minutes of the part elections.
+    pub(crate) minutes: f64,
+    /// The parts; none means all but those that are long.
     pub(crate) parts: &'a [Part],
     /// The file for the figures, as JSON.
     pub(crate) report: &'a Path,
@@ -94,6 +107,7 @@ impl Plan<'_> {
             Part::Kills => kills::run(self, table).await,
             Part::Crashes => crashes::run(self, table).await,
             Part::Growth => growth::run(self, table).await,
+            Part::Elections => elections::run(self, table).await,
         }
     }
 }
@@ -104,7 +118,8 @@ impl Plan<'_> {
 /// A figure is not within its bound, or a part failed.
 pub(crate) async fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     let mut table = Table::default();
-    let parts = if plan.parts.is_empty() { Part::value_variants() } else { plan.parts };
+    let all = Part::value_variants().iter().filter(|part| part.is_default());
+    let parts: Vec<&Part> = if plan.parts.is_empty() { all.collect() } else { plan.parts.iter().collect() };
     for part in parts {
         let begun = Instant::now();
         eprintln!("== {}", part.in_words());

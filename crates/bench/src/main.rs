@@ -70,12 +70,15 @@ struct Args {
     /// Measure a cluster of three servers instead.
     #[arg(long)]
     cluster: bool,
-    /// This part of it alone; can be repeated.
+    /// This part of it alone; can be repeated [default: all but elections, which takes an hour].
     #[arg(long, value_enum, value_delimiter = ',', requires = "cluster")]
     part: Vec<cluster::Part>,
     /// Sessions that a cluster has parked when a server joins it, in the part growth.
     #[arg(long, default_value_t = 200_000, requires = "cluster")]
     sessions: u64,
+    /// Minutes of the part elections.
+    #[arg(long, default_value_t = 60.0, requires = "cluster")]
+    minutes: f64,
     /// Flood the server as one tenant instead, and measure what another one notices.
     #[arg(long)]
     neighbours: bool,
@@ -143,6 +146,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
             shards: args.shards,
             seconds: args.seconds,
             sessions: args.sessions,
+            minutes: args.minutes,
             parts: &args.part,
             report: &args.dir.join("bench-cluster.json"),
         };
