@@ -1,6 +1,6 @@
 //! Stored forms: one of each, as hex, so that a change of a form is seen in review. `BLESS=1` rewrites the files.
 
-use event_lists::{calls, flow_events, later, moves};
+use event_lists::{calls, flow_events, later, moves, other_kinds};
 use switchward_state::approval::{ApprovalEvent, Warning};
 use switchward_state::catalogue::CatalogueEvent;
 use switchward_state::delivery::DeliveryEvent;
@@ -18,6 +18,7 @@ mod values;
 
 use events::{assistants, children, dead_letters, shared, webhook_sources};
 use policies::{call, definition, grant, layers, pinned_policy, rule, rules, tenant_policy};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, CalleeKind, Channel, Content, Decision as GateDecision, Digest,
@@ -607,7 +608,11 @@ fn decisions_keep_their_form() {
     let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(values::mailed());
     let latest = latest.chain(pending::events()).chain(values::warnings::events());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
-    for (at, event) in known.chain(later()).chain(children()).chain(latest).enumerate() {
+    let events: Vec<Event> =
+        known.chain(later()).chain(children()).chain(latest).chain(other_kinds()).collect();
+    let met: BTreeSet<String> = events.iter().map(switchward_testkit::kind).collect();
+    assert_eq!(met, switchward_testkit::kinds(), "each kind has a value");
+    for (at, event) in events.into_iter().enumerate() {
         let turn = TurnRecord {
             tenant: TenantId(1),
             scope: scopes[at % scopes.len()].clone(),

@@ -188,3 +188,20 @@ pub(crate) fn flow_events() -> Vec<Event> {
     ];
     flows.into_iter().collect()
 }
+
+/// The kinds of effects, items and postponed moves that the lists above lack.
+pub(crate) fn other_kinds() -> Vec<Event> {
+    let run = RunId(1);
+    let effects = [message(), confirm(), settle()]
+        .map(|body| Event::Delivery(DeliveryEvent::Queued { effect: effect(body) }));
+    let due = [Deferral::Take(ExitIx(1)), Deferral::Ended(Port::Named("received".into())), Deferral::Again];
+    let item = OpenId(10);
+    let opened = |body| Event::Work(WorkEvent::Opened { item, run, body, trace: None });
+    let recorded = SessionEvent::MessageRecorded { message: [7; 16], until: Time(9) };
+    effects
+        .into_iter()
+        .chain(due.map(|due| Event::Run(RunEvent::Deferred { run, due })))
+        .chain(open::items().into_iter().map(opened))
+        .chain([Event::Session(recorded)])
+        .collect()
+}
