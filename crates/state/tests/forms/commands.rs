@@ -3,15 +3,16 @@
 
 mod catalogue;
 mod delivery;
-mod kinds;
+pub(crate) mod kinds;
 mod policy;
-mod replies;
+pub(crate) mod replies;
 mod session;
 
 use kinds::{KINDS, kind};
 use std::collections::BTreeSet;
-use switchward_machine::{Digest, SessionId, TenantId};
+use switchward_machine::{Digest, Micros, SessionId, TenantId};
 use switchward_state::catalogue::{Role, Settings};
+use switchward_state::policy::Shortage;
 use switchward_state::{Actor, Body, Command, Reason, Rejection, Reply, RequestId, Scope};
 
 fn check(name: &str, lines: &[(String, Vec<u8>)]) {
@@ -77,12 +78,20 @@ fn every_reply_is_read_back_as_it_was() {
 #[test]
 fn a_rejection_of_every_reason_is_read_back_as_it_was() {
     let mut lines = Vec::new();
-    for reason in Reason::ALL {
+    let layer = Some("guard".to_owned());
+    let shortages = [
+        Shortage::Grants { most: 8 },
+        Shortage::Money { used: Micros(3), most: Micros(5), layer: layer.clone() },
+        Shortage::Mails { sent: 4, most: 4, layer },
+        Shortage::Limit { capability: "bash".into() },
+    ];
+    for (reason, shortage) in Reason::ALL.iter().zip(shortages.into_iter().cycle()) {
         let rejection = Rejection::new(*reason, "no")
             .allowed(["yes", "no"])
             .fact("field", "answer")
             .fact("at_ms", 7)
-            .retry_after_ms(Some(200));
+            .retry_after_ms(Some(200))
+            .shortage(shortage);
         let bytes = rejection.encode();
         assert_eq!(Rejection::decode(&bytes).as_ref(), Ok(&rejection));
         lines.push((reason.code().to_owned(), bytes));
