@@ -8,5 +8,6 @@
 
 mod batch;
 mod commands;
+mod random;
 mod replies;
 mod stored;

@@ -28,7 +28,7 @@ fn authorized() -> Authorized {
 }
 
 /// The name of a reply; a new one does not compile until it is in [`all`].
-fn name(reply: &Reply) -> &'static str {
+pub(crate) fn name(reply: &Reply) -> &'static str {
     match reply {
         Reply::Session { .. } => "session",
         Reply::Authorized(..) => "authorized",
