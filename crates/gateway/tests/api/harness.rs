@@ -142,6 +142,11 @@ impl Harness {
         Self { node, acme, globex, count: AtomicU64::new(0) }
     }
 
+    /// The same harness, whose node has started again.
+    pub(crate) async fn restarted(self) -> Self {
+        Self { node: self.node.restarted().await, ..self }
+    }
+
     /// Returns a name that was not used before.
     pub(crate) fn fresh(&self, word: &str) -> String {
         format!("{word}-{}", self.count.fetch_add(1, Ordering::Relaxed))

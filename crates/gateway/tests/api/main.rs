@@ -50,6 +50,7 @@ mod publishing;
 mod quarantine;
 mod quarantine_store;
 mod quotas;
+mod repeated;
 mod requests;
 mod roles;
 mod route_maps;

@@ -17,28 +17,27 @@ use switchward_gateway::{
     webhooks,
 };
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_shard::{
-    Cluster, ClusterOptions, GroupStatus, ManualClock, Payload, RaftSettings, Shard, StateView,
-};
+use switchward_shard::{Cluster, GroupStatus, ManualClock, Payload, RaftSettings, Shard, StateView};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, EnsureTenancy, FoundCluster, JoinServer, LinkAuth, Role,
     ServerState, SetServerState, Settings, UpdateTenant,
 };
 use switchward_state::delivery::{DeliveryCommand, Endpoint, HoldEffects};
-use switchward_state::seal::{KeyRing, RingKey};
 use switchward_state::session::{Cancel, SessionCommand};
 use switchward_state::{Actor, Body, Command, IndexKey, Levels, Scope, View};
-use switchward_store::DataDir;
 use switchward_testkit::until;
-use switchward_testnet::{Network, Server, ServerOptions};
+use switchward_testnet::{Network, Server};
 use switchward_webhook::EventType;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+
+mod restart;
 
 use crate::client::{Line, Wire};
 use crate::posting;
 use crate::proxying::{Far, Fixed, Gateway};
 use crate::quarantine_store::{Memory, Quarantines};
+use restart::Kept;
 
 /// The variable with the number of servers: 1, which is the default, or 3.
 const SERVERS: &str = "SWITCHWARD_TEST_SERVERS";
@@ -98,52 +97,31 @@ impl Node {
 
     /// Starts a server alone.
     pub(crate) async fn start_one(sign_in: Option<Arc<dyn SignIn>>) -> Self {
-        let (data, clock, fatal) = (folder(), ManualClock::new(BEGUN), Arc::new(Mutex::new(Vec::new())));
-        let reasons = Arc::clone(&fatal);
-        let options = ClusterOptions {
-            data: DataDir::open(data.path()).expect("a data folder"),
-            shards: SHARDS,
-            cache_bytes: CACHE_BYTES,
-            clock: Arc::new(clock.clone()),
-            ring: KeyRing::of(vec![RingKey::of([1; 32])]),
-            on_fatal: Box::new(move |why| reasons.lock().push(why.to_owned())),
-            member: None,
-        };
-        let cluster = Cluster::open(options).await.expect("a cluster");
-        Self::serving(vec![cluster], None, data, clock, fatal, sign_in).await
+        let kept = Kept::new();
+        let cluster = kept.open_one().await;
+        Self::serving(vec![cluster], None, kept, sign_in).await
     }
 
     /// Starts three servers that are one cluster.
     pub(crate) async fn start_three(sign_in: Option<Arc<dyn SignIn>>, raft: RaftSettings) -> Self {
-        let (data, clock, fatal) = (folder(), ManualClock::new(BEGUN), Arc::new(Mutex::new(Vec::new())));
-        let (reasons, network) = (Arc::clone(&fatal), Network::default());
-        let options = ServerOptions {
-            folder: data.path(),
-            shards: u64::from(SHARDS),
-            cache_bytes: CACHE_BYTES / 16,
-            clocks: [(); 3].map(|()| Arc::new(clock.clone()) as _),
-            ring: KeyRing::of(vec![RingKey::of([1; 32])]),
-            raft,
-            on_fatal: Arc::new(move |why: &str| reasons.lock().push(why.to_owned())),
-        };
-        let servers = switchward_testnet::open_members(&options, &network).await.expect("three servers");
+        let (kept, network) = (Kept::new(), Network::default());
+        let servers = kept.open_three(&network, raft).await;
         found(&servers).await;
         let clusters = servers.into_iter().map(|server| server.cluster).collect();
-        Self::serving(clusters, Some(network), data, clock, fatal, sign_in).await
+        Self::serving(clusters, Some(network), kept, sign_in).await
     }
 
     async fn serving(
         clusters: Vec<Cluster>,
         network: Option<Network>,
-        data: TempDir,
-        clock: ManualClock,
-        fatal: Arc<Mutex<Vec<String>>>,
+        kept: Kept,
         sign_in: Option<Arc<dyn SignIn>>,
     ) -> Self {
+        let Kept { data, clock, fatal, quarantines: stores } = kept;
         let (mut servers, mut wires) = (Vec::new(), Vec::new());
         let quarantines = Arc::<Quarantines>::default();
-        for (cluster, number) in clusters.into_iter().zip(1..) {
-            let (served, wire) = serve_one(cluster, &clock, sign_in.clone()).await;
+        for ((cluster, number), quarantine) in clusters.into_iter().zip(1..).zip(stores) {
+            let (served, wire) = serve_one(cluster, &clock, quarantine, sign_in.clone()).await;
             if network.is_some() {
                 quarantines.join(number, &served.api);
             }
@@ -387,26 +365,8 @@ impl Node {
 
     /// Ends the node; fails if it stopped by itself.
     pub(crate) async fn end(self) {
-        let Self { line, app, quarantines, servers, network, fatal, data: _data, .. } = self;
-        drop((line, app));
-        quarantines.end();
-        for Served { cluster, api, app, through, stop, ended, .. } in servers {
-            drop(app);
-            api.drain();
-            stop.send(()).expect("the server runs");
-            ended.await.expect("no panic");
-            drop(through);
-            cluster.shutdown().await.expect("the state is written");
-        }
-        // The network holds the servers.
-        network.iter().for_each(|network| (1..=3).for_each(|node| network.leave(node)));
-        assert_eq!(*fatal.lock(), Vec::<String>::new());
+        drop(self.stop().await);
     }
-}
-
-/// In memory if there is such a folder: no test here is about disks, and all of them would wait for the disk.
-fn folder() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
 }
 
 /// The command that makes a server the first one of a cluster.
@@ -447,9 +407,9 @@ async fn found(servers: &[Server]) {
 async fn serve_one(
     cluster: Cluster,
     clock: &ManualClock,
+    quarantine: Arc<Memory>,
     sign_in: Option<Arc<dyn SignIn>>,
 ) -> (Served, Wire) {
-    let quarantine = Arc::<Memory>::default();
     let (all, health) = Services::new().await;
     let api = Api::new(cluster.clone(), Some(Arc::new(clock.clone())))
         .recognising(PageSettings { link_auth: LinkAuth::Link, secure: true })

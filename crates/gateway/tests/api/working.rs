@@ -29,24 +29,24 @@ async fn poll(harness: &Harness, queue: &str, max_items: u32, wait: i64) -> Vec<
     reply.items
 }
 
-async fn one(harness: &Harness, queue: &str) -> v1::WorkItem {
+pub(crate) async fn one(harness: &Harness, queue: &str) -> v1::WorkItem {
     let mut items = poll(harness, queue, 1, 0).await;
     assert_eq!(items.len(), 1, "{items:?}");
     items.remove(0)
 }
 
-fn done(item: &v1::WorkItem) -> v1::CompleteWorkRequest {
+pub(crate) fn done(item: &v1::WorkItem) -> v1::CompleteWorkRequest {
     let (name, lease_token) = (item.name.clone(), item.lease_token.clone());
     v1::CompleteWorkRequest { name, lease_token, ..v1::CompleteWorkRequest::default() }
 }
 
-fn result(key: &str, text: &str) -> Option<prost_types::Struct> {
+pub(crate) fn result(key: &str, text: &str) -> Option<prost_types::Struct> {
     let value = prost_types::Value { kind: Some(prost_types::value::Kind::StringValue(text.into())) };
     Some(prost_types::Struct { fields: [(key.to_owned(), value)].into() })
 }
 
 /// A session of a workflow that reads a number out of the user's message.
-async fn reading(harness: &Harness) -> (v1::Session, String) {
+pub(crate) async fn reading(harness: &Harness) -> (v1::Session, String) {
     reading_up_to(harness, 1).await
 }
 
