@@ -5,7 +5,7 @@ use switchward_machine::{
     Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time, WaitOn,
     reserved_keys::REPLY_TOKEN,
 };
-use switchward_state::approval::{MailKey, MailToken, Settled, Way};
+use switchward_state::approval::{MailKey, MailToken, Settled, TokenUse};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{DeliveryCommand, DeliveryEvent, Effect, EffectBody, EffectSource};
 use switchward_state::limits::CALL_DEPTH_MAX;
@@ -200,12 +200,12 @@ impl<'a, 'b> Turn<'a, 'b> {
         Ok(settled(self.rows, self.tenant(), self.session_id()?, &session, run)?)
     }
 
-    /// Whether a mail token was made for this session, this way and this person.
-    pub(crate) fn made(&self, token: &MailToken, way: Way, address: &str) -> Result<bool, Stop> {
+    /// Whether a mail token was made for this session, this use and this person.
+    pub(crate) fn made(&self, token: &MailToken, usage: TokenUse, address: &str) -> Result<bool, Stop> {
         if token.session != self.session_id()? || token.tenant != self.tenant() {
             return Ok(false);
         }
-        Ok(self.mail_keys()?.iter().any(|key| key.made(token, way, address)))
+        Ok(self.mail_keys()?.iter().any(|key| key.made(token, usage, address)))
     }
 
     /// Whether this is the code that was sent then to the person of a page's token, which was looked at. Takes the same time
@@ -229,11 +229,11 @@ impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn made_for(
         &self,
         token: &MailToken,
-        way: Way,
+        usage: TokenUse,
         addresses: &[String],
     ) -> Result<Option<String>, Stop> {
         for address in addresses {
-            if self.made(token, way, address)? {
+            if self.made(token, usage, address)? {
                 return Ok(Some(address.clone()));
             }
         }

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use switchward_api::v1;
     use switchward_machine::{OpenId, SessionId, TenantId};
-    use switchward_state::approval::{MailKey, Way};
+    use switchward_state::approval::{MailKey, TokenUse};
 
     const TOKEN: &str = "swr_acme.ses_0.1.2.0a";
 
@@ -307,7 +307,7 @@ mod tests {
         let key = MailKey([7; 32]);
         let token = |about, round| {
             let (tenant, session) = (TenantId(3), SessionId([9; 16]));
-            key.token(Way::Page, tenant, session, OpenId(about), round, "kim@acme.example").to_string()
+            key.token(TokenUse::Page, tenant, session, OpenId(about), round, "kim@acme.example").to_string()
         };
         for mail in [token(0, 0), token(127, 1), token(u64::MAX, u32::MAX)] {
             assert!(mail.len() >= MAIL_TOKEN_BYTES_MIN, "{mail}");

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use switchward_machine::Outcome;
 
-use crate::{Edge, Graph, Kind, Vertex, Way, text};
+use crate::{Edge, EdgeKind, Graph, Kind, Vertex, text};
 
 /// The graph as DOT. Names never become identifiers: those are `n0`, `n1` and so on, by the order of the vertices.
 ///
@@ -49,10 +49,10 @@ fn look(vertex: &Vertex) -> String {
 }
 
 fn drawn(edge: &Edge) -> &'static str {
-    match edge.way {
-        Way::Free => "",
-        Way::Held => ", style=dashed",
-        Way::Refused => ", style=dotted",
+    match edge.kind {
+        EdgeKind::Free => "",
+        EdgeKind::Held => ", style=dashed",
+        EdgeKind::Refused => ", style=dotted",
     }
 }
 

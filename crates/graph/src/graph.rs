@@ -49,14 +49,14 @@ pub struct Edge {
     /// Position of the vertex that it leads to; the same one for a loop.
     pub to: usize,
     /// How it is taken.
-    pub way: Way,
+    pub kind: EdgeKind,
     /// The conditions that take it, one for each exit that has a label.
     pub labels: Vec<Label>,
 }
 
 /// How an edge is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum EdgeKind {
     /// At once.
     Free,
     /// After a person who is asked has agreed.
@@ -65,7 +65,7 @@ pub enum Way {
     Refused,
 }
 
-impl Way {
+impl EdgeKind {
     /// The public name.
     #[must_use]
     pub fn word(self) -> &'static str {

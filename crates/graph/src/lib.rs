@@ -18,7 +18,7 @@ mod svg;
 mod text;
 
 pub use dot::dot;
-pub use graph::{Edge, Graph, Kind, Label, Vertex, Way};
+pub use graph::{Edge, EdgeKind, Graph, Kind, Label, Vertex};
 pub use layout::TooLarge;
 pub use mermaid::mermaid;
 pub use svg::svg;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use switchward_machine::Outcome;
 
-use crate::{Edge, Graph, Kind, Vertex, Way, text};
+use crate::{Edge, EdgeKind, Graph, Kind, Vertex, text};
 
 /// The classes of vertices: their name, and how they look.
 const CLASSES: [(&str, &str); 5] = [
@@ -63,9 +63,9 @@ fn wears(vertex: &Vertex, class: &str) -> bool {
 }
 
 fn arrow(edge: &Edge) -> &'static str {
-    match edge.way {
-        Way::Free => "-->",
-        Way::Held | Way::Refused => "-.->",
+    match edge.kind {
+        EdgeKind::Free => "-->",
+        EdgeKind::Held | EdgeKind::Refused => "-.->",
     }
 }
 

@@ -7,7 +7,7 @@ use switchward_machine::{
 };
 
 use crate::limits::ENDS_SHARED_MAX;
-use crate::{Edge, Graph, Kind, Label, Vertex, Way, label};
+use crate::{Edge, EdgeKind, Graph, Kind, Label, Vertex, label};
 
 /// The goal of an exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ enum Goal {
 struct Out {
     from: usize,
     to: Goal,
-    way: Way,
+    kind: EdgeKind,
     label: Label,
 }
 
@@ -94,18 +94,18 @@ fn word(machine: &Machine, act: &ActKind) -> Option<String> {
 fn leave(machine: &Machine, from: usize, node: &Node, outs: &mut Vec<Out>) {
     for exit in &node.exits {
         let label = label::of(node, exit);
-        let way = if exit.hold.is_some() { Way::Held } else { Way::Free };
+        let kind = if exit.hold.is_some() { EdgeKind::Held } else { EdgeKind::Free };
         let to = match &exit.to {
             Target::Node(ix) => usize::try_from(ix.0).map(Goal::Node).ok(),
             Target::End(ending) => Some(Goal::End(ending.outcome)),
         };
         let held = exit.hold.and_then(|gate| machine.gate(gate)?.resolve(Decision::Refuse));
         if let Some(to) = to {
-            outs.push(Out { from, to, way, label: label.clone() });
+            outs.push(Out { from, to, kind, label: label.clone() });
         }
         match held {
             Some(Resolve::End(ending)) => {
-                outs.push(Out { from, to: Goal::End(ending.outcome), way: Way::Refused, label });
+                outs.push(Out { from, to: Goal::End(ending.outcome), kind: EdgeKind::Refused, label });
             }
             Some(
                 Resolve::TakeHeld
@@ -120,7 +120,7 @@ fn leave(machine: &Machine, from: usize, node: &Node, outs: &mut Vec<Out>) {
     }
     for port in ports(machine, node) {
         if let Some((outcome, label)) = unconnected(node, &port) {
-            outs.push(Out { from, to: Goal::End(outcome), way: Way::Free, label });
+            outs.push(Out { from, to: Goal::End(outcome), kind: EdgeKind::Free, label });
         }
     }
 }
@@ -204,7 +204,7 @@ fn join(outs: Vec<Out>, vertices: &mut Vec<Vertex>) -> Vec<Edge> {
         }
     }
     let mut ends: BTreeMap<(Outcome, Option<usize>), usize> = BTreeMap::new();
-    let mut known: BTreeMap<(usize, usize, Way), usize> = BTreeMap::new();
+    let mut known: BTreeMap<(usize, usize, EdgeKind), usize> = BTreeMap::new();
     let mut edges: Vec<Edge> = Vec::new();
     for out in outs {
         let to = match out.to {
@@ -220,8 +220,8 @@ fn join(outs: Vec<Out>, vertices: &mut Vec<Vertex>) -> Vec<Edge> {
                 at
             }
         };
-        let at = *known.entry((out.from, to, out.way)).or_insert_with(|| {
-            edges.push(Edge { from: out.from, to, way: out.way, labels: Vec::new() });
+        let at = *known.entry((out.from, to, out.kind)).or_insert_with(|| {
+            edges.push(Edge { from: out.from, to, kind: out.kind, labels: Vec::new() });
             edges.len() - 1
         });
         let labels = &mut edges[at].labels;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use switchward_machine::Outcome;
 
 use crate::layout::{Arc, Layout, Point, Route, Size, TooLarge, lay_out};
-use crate::{Edge, Graph, Kind, Vertex, Way, text};
+use crate::{Edge, EdgeKind, Graph, Kind, Vertex, text};
 use look::{LABEL_PX, LINE_PX, MARKS_PX, NAME_PX, STYLE, TITLE_PX};
 
 /// Pixels around the picture.
@@ -70,10 +70,10 @@ fn arc(edge: &Edge) -> Arc {
 
 /// The rows of the key below the picture: the class of a line, and its meaning.
 fn key(graph: &Graph) -> Vec<(&'static str, &'static str)> {
-    let has = |way: Way| graph.edges.iter().any(|edge| edge.way == way);
+    let has = |kind: EdgeKind| graph.edges.iter().any(|edge| edge.kind == kind);
     let rows = [
-        (has(Way::Held), "l held", "held: a person is asked, and this way is taken when they agree"),
-        (has(Way::Refused), "l refused", "refused: the person who was asked said no"),
+        (has(EdgeKind::Held), "l held", "held: a person is asked, and this way is taken when they agree"),
+        (has(EdgeKind::Refused), "l refused", "refused: the person who was asked said no"),
         (
             graph.vertices.iter().any(|vertex| !vertex.reached),
             "l pale",
@@ -170,7 +170,7 @@ impl Page {
         let pale = graph.vertices.get(edge.from).is_some_and(|vertex| !vertex.reached);
         self.put(format_args!(
             "<g class=\"{}{}\"><title>{}</title>",
-            line_class(edge.way),
+            line_class(edge.kind),
             if pale { " pale" } else { "" },
             escaped(&text::edge_title(graph, edge))
         ));
@@ -224,11 +224,11 @@ fn class(vertex: &Vertex) -> String {
     format!("{kind}{}", if vertex.reached { "" } else { " pale" })
 }
 
-fn line_class(way: Way) -> &'static str {
-    match way {
-        Way::Free => "l",
-        Way::Held => "l held",
-        Way::Refused => "l refused",
+fn line_class(kind: EdgeKind) -> &'static str {
+    match kind {
+        EdgeKind::Free => "l",
+        EdgeKind::Held => "l held",
+        EdgeKind::Refused => "l refused",
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::limits::{
     DESCRIPTION_CHARS_MAX, LABEL_CHARS_MAX, LABEL_LINES_MAX, NAME_CHARS_MAX, TITLE_CHARS_MAX,
 };
-use crate::{Edge, Graph, Vertex, Way};
+use crate::{Edge, EdgeKind, Graph, Vertex};
 
 /// The text on one line: white space becomes one space; forbidden and invisible characters become U+FFFD.
 pub(crate) fn line(text: &str) -> String {
@@ -67,23 +67,23 @@ pub(crate) fn vertex_title(vertex: &Vertex) -> String {
 
 /// The lines that an edge shows.
 pub(crate) fn labels(edge: &Edge) -> Vec<String> {
-    let shown = |text: &str| cut(&label_of(edge.way, text), LABEL_CHARS_MAX);
+    let shown = |text: &str| cut(&label_of(edge.kind, text), LABEL_CHARS_MAX);
     let mut lines: Vec<String> =
         edge.labels.iter().take(LABEL_LINES_MAX).map(|label| shown(&label.text)).collect();
     match (edge.labels.len().saturating_sub(LABEL_LINES_MAX), lines.last_mut()) {
         (more @ 1.., Some(last)) => *last = format!("and {} more", more + 1),
         _ if edge.labels.is_empty() => {
-            lines.extend((edge.way != Way::Free).then(|| edge.way.word().to_owned()))
+            lines.extend((edge.kind != EdgeKind::Free).then(|| edge.kind.word().to_owned()))
         }
         _ => {}
     }
     lines
 }
 
-fn label_of(way: Way, label: &str) -> String {
-    match way {
-        Way::Free => label.to_owned(),
-        Way::Held | Way::Refused => format!("{label} ({})", way.word()),
+fn label_of(kind: EdgeKind, label: &str) -> String {
+    match kind {
+        EdgeKind::Free => label.to_owned(),
+        EdgeKind::Held | EdgeKind::Refused => format!("{label} ({})", kind.word()),
     }
 }
 
@@ -91,7 +91,7 @@ fn label_of(way: Way, label: &str) -> String {
 pub(crate) fn edge_title(graph: &Graph, edge: &Edge) -> String {
     let named = |at: usize| graph.vertices.get(at).map_or("", |vertex| vertex.name.as_str());
     let mut title = format!("{} → {}", named(edge.from), named(edge.to));
-    let whole: Vec<String> = edge.labels.iter().map(|label| label_of(edge.way, &label.whole)).collect();
+    let whole: Vec<String> = edge.labels.iter().map(|label| label_of(edge.kind, &label.whole)).collect();
     if !whole.is_empty() {
         title.push_str(": ");
         title.push_str(&whole.join("; "));

@@ -3,7 +3,7 @@
 use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId};
 use switchward_messages::shortage as shortage_text;
 use switchward_state::approval::{
-    Closed, DecideGate, Grant, MailToken, OpenGate, PageProof, Resolution, Via, Way,
+    Closed, DecideGate, Grant, MailToken, OpenGate, PageProof, Resolution, TokenUse, Via,
 };
 use switchward_state::catalogue::Directory;
 use switchward_state::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_SHOWN_BYTES_MAX};
@@ -77,7 +77,7 @@ pub(crate) fn has_token(
 ) -> Result<(), Stop> {
     let person = turn.command.actor.subject.as_str();
     let request = open.body.asked.as_ref().and_then(|asked| asked.request_of(person));
-    if token.about == gate && request == Some(token.request) && turn.made(token, Way::Page, person)? {
+    if token.about == gate && request == Some(token.request) && turn.made(token, TokenUse::Page, person)? {
         return Ok(());
     }
     Err(Rejection::new(Reason::CredentialInvalid, "the page's token is not valid for this request").into())

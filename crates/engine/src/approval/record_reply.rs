@@ -8,7 +8,7 @@ pub(crate) mod vouched;
 use switchward_machine::{Decision, Input, OpenId, RunId, WaitOn};
 use switchward_state::approval::{
     ApprovalEvent, Closed, MailToken, NotCounted, OpenGate, RecordReply, ReplyFact, ReplyOutcome,
-    SenderProof, Way,
+    SenderProof, TokenUse,
 };
 use switchward_state::limits::{ADDRESS_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use switchward_state::{Key, Reason, Rejection, Reply};
@@ -211,7 +211,7 @@ fn check(reply: &RecordReply) -> Result<(), Rejection> {
 /// What a token is about, for whom it was made.
 fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailToken) -> Result<About, Stop> {
     let (id, from) = (turn.session_id()?, reply.from.as_str());
-    if !turn.made(token, Way::Reply, from)? {
+    if !turn.made(token, TokenUse::Reply, from)? {
         // One that was made for somebody else was passed on; one that was made for nobody is no token.
         return foreign(turn, leaf, reply, token);
     }
@@ -282,7 +282,7 @@ fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, St
         Some(to) => to,
         None => turn.run(leaf)?.mailed.clone(),
     };
-    Ok(turn.made_for(token, Way::Reply, &to)?.is_some())
+    Ok(turn.made_for(token, TokenUse::Reply, &to)?.is_some())
 }
 
 fn is_own(turn: &Turn<'_, '_>, open: &OpenGate, from: &str) -> Result<bool, Stop> {

@@ -1,7 +1,7 @@
 //! What became of an effect of a session or of the tenant itself: it has arrived, or cannot be delivered and is a dead
 //! letter, which somebody sends again or gives up. A session that has ended can still have effects.
 
-use switchward_state::approval::Way;
+use switchward_state::approval::TokenUse;
 use switchward_state::delivery::{
     AckEffect, DeferEffect, DeliveryEvent, DismissEffect, Effect, EffectBody, EffectSource, EffectSummary,
     FailEffect, RecordBounce, RetryEffect,
@@ -73,10 +73,10 @@ pub(crate) fn bounced(turn: &mut Turn<'_, '_>, bounce: &RecordBounce) -> Result<
     let asked = open.as_ref().and_then(|open| open.body.asked.clone());
     drop(open);
     let Some(asked) = asked else { return turn.moved() };
-    let proved = turn.made_for(&bounce.token, Way::Bounce, &asked.to)?;
+    let proved = turn.made_for(&bounce.token, TokenUse::Bounce, &asked.to)?;
     let (to, proved) = match proved {
         Some(to) => (to, true),
-        None => match turn.made_for(&bounce.token, Way::Reply, &asked.to)? {
+        None => match turn.made_for(&bounce.token, TokenUse::Reply, &asked.to)? {
             Some(to) => (to, false),
             None => return Err(missing().into()),
         },

@@ -5,7 +5,7 @@ use switchward_engine::decide;
 use switchward_engine::policy::{Ledgers, Plan, plan};
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Micros, OpenId, SessionId, TenantId, Time};
-use switchward_state::approval::{ApprovalCommand, DecideGate, MailKey, Quorum, RecordReply, Way};
+use switchward_state::approval::{ApprovalCommand, DecideGate, MailKey, Quorum, RecordReply, TokenUse};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Settings, Tenancy};
 use switchward_state::delivery::{AckEffect, DeliveryCommand, DeliveryEvent, EffectBody};
 use switchward_state::limits::RESERVATION_USABLE_MS;
@@ -122,7 +122,7 @@ impl Harness {
     }
 
     /// An approver's reply that approves, with the token of the mail that asked them.
-    fn approves(&self, gate: OpenId, way: Way) -> RecordReply {
+    fn approves(&self, gate: OpenId, usage: TokenUse) -> RecordReply {
         let open = match self.0.row(&Key::item(TENANT, self.1, gate)).unwrap().as_deref() {
             Some(Row::OpenItem(OpenItem::Gate(open))) => open.clone(),
             other => panic!("{other:?} is no gate"),
@@ -138,7 +138,7 @@ impl Harness {
             brought_by: None,
             vouched: false,
             model: false,
-            token: Some(KEY.token(way, TENANT, self.1, gate, round, ANN)),
+            token: Some(KEY.token(usage, TENANT, self.1, gate, round, ANN)),
             evidence: String::new(),
             limits: None,
         }
@@ -249,7 +249,7 @@ fn only_the_last_approval_of_several_reserves_and_another_releases_what_was_rese
 fn a_reply_reserves_only_if_it_would_count() {
     let mut harness = started(ASKED, |start| Start { audience: vec![ANN.into(), "agent".into()], ..start });
     let (gate, _) = harness.ask();
-    let counts = harness.approves(gate, Way::Reply);
+    let counts = harness.approves(gate, TokenUse::Reply);
     assert!(matches!(harness.planned(counts.clone()), Plan::Reserve(_)));
     let with = |change: &dyn Fn(&mut RecordReply)| {
         let mut reply = counts.clone();
@@ -264,9 +264,9 @@ fn a_reply_reserves_only_if_it_would_count() {
         with(&|reply| (reply.token, reply.authenticated) = (None, false)),
         with(&|reply| reply.text = "what is this?".into()),
         with(&|reply| reply.text = String::new()),
-        harness.approves(gate, Way::Page),
+        harness.approves(gate, TokenUse::Page),
         with(&|reply| {
-            reply.token = Some(MailKey([6; 32]).token(Way::Reply, TENANT, harness.1, gate, 0, ANN));
+            reply.token = Some(MailKey([6; 32]).token(TokenUse::Reply, TENANT, harness.1, gate, 0, ANN));
         }),
         // An agent may not vouch.
         with(&|reply| (reply.token, reply.vouched) = (None, true)),

@@ -9,7 +9,7 @@ use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId, Time};
 use switchward_messages::session_warning;
 use switchward_state::approval::{
     ApprovalCommand, ApprovalEvent, Closed, DecideGate, DiscussGate, MailKey, MailToken, OpenGate, PageProof,
-    Quorum, RecordReply, Reminders, Resolution, Via, VoteFact, Way,
+    Quorum, RecordReply, Reminders, Resolution, TokenUse, Via, VoteFact,
 };
 use switchward_state::catalogue::{
     CatalogueCommand, Directory, DirectoryEntry, InstallMachine, LinkAuth, Role, Settings, Tenancy,
@@ -171,9 +171,9 @@ impl Table {
         (voting.votes.len(), voting.need)
     }
 
-    fn token(&self, way: Way, person: &str) -> MailToken {
+    fn token(&self, usage: TokenUse, person: &str) -> MailToken {
         let round = self.open().and_then(|open| open.body.asked?.request_of(person)).unwrap_or_default();
-        MailKey([5; 32]).token(way, TENANT, self.session, self.gate(), round, person)
+        MailKey([5; 32]).token(usage, TENANT, self.session, self.gate(), round, person)
     }
 
     fn decide(&mut self, how: How, person: &str, decision: Decision) -> Result<Reply, Rejection> {
@@ -182,7 +182,7 @@ impl Table {
         match how {
             How::Rpc | How::Page => {
                 let proof = (how == How::Page).then(|| {
-                    let token = self.token(Way::Page, person);
+                    let token = self.token(TokenUse::Page, person);
                     PageProof { token, by: LinkAuth::Link }
                 });
                 let decide = DecideGate { gate, decision, comment, shown: None, limits: None, proof };
@@ -190,7 +190,7 @@ impl Table {
             }
             How::Mail => {
                 let text = if decision == Decision::Approve { "approve" } else { "reject" };
-                let token = Some(self.token(Way::Reply, person));
+                let token = Some(self.token(TokenUse::Reply, person));
                 self.mail(person, text, token)
             }
         }
@@ -406,17 +406,17 @@ fn votes_outlast_a_round_and_those_who_voted_are_not_written_to() {
 fn an_unreachable_approver_is_reported_and_the_gate_stays_open() {
     let mut table = Table::set(&["ann", BOB, CLEO], "agent", Some(Quorum::All)).unwrap();
     table.approve("ann").unwrap();
-    let bounce = |table: &mut Table, way| {
-        let bounce = RecordBounce { token: table.token(way, BOB), message: "no such user".into() };
+    let bounce = |table: &mut Table, usage| {
+        let bounce = RecordBounce { token: table.token(usage, BOB), message: "no such user".into() };
         table.submit("mail", Body::Delivery(DeliveryCommand::RecordBounce(bounce)))
     };
     // Everybody who got the forwarded mail knows the reply address: a bounce that names it changes nothing.
     for _ in 0..3 {
-        bounce(&mut table, Way::Reply).unwrap();
+        bounce(&mut table, TokenUse::Reply).unwrap();
         assert!(table.warned().is_empty() && !table.sent().iter().any(|(to, ..)| to == HEAD));
     }
-    bounce(&mut table, Way::Page).expect_err("a page has no bounces");
-    bounce(&mut table, Way::Bounce).unwrap();
+    bounce(&mut table, TokenUse::Page).expect_err("a page has no bounces");
+    bounce(&mut table, TokenUse::Bounce).unwrap();
     assert!(table.warned()[0].ends_with("1 of 3 approvals so far (ann); no mail reaches bob@x.example"));
     assert!(table.sent().iter().any(|(to, ..)| to == HEAD));
     assert_eq!(table.count(), (1, 4));

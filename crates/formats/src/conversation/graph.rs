@@ -4,7 +4,7 @@ use switchward_machine::{Layer, Machine, NodeIx};
 
 use super::approval::DISCUSSION;
 use super::nodes::timer_port;
-use super::state::{Kind, State, Ways};
+use super::state::{Exits, Kind, State};
 use super::transitions::{ERROR, Edge, TIMEOUT};
 use super::{drains, steps, tools};
 use crate::codes::{DRAIN_LOOP, ONLY_ERROR, PORT_UNCONNECTED, TIMER_PORT, TOOL_CLOSED, UNREACHABLE_STATE};
@@ -16,28 +16,28 @@ pub(super) fn warn_ports(state: &State<'_>, edges: &[Edge<'_>], report: &mut Rep
     let stands = |port: &str| edges.iter().any(|edge| edge.port == Some(port));
     let mut open: Vec<&str> = Vec::new();
     let connected = edges.iter().any(|edge| edge.port != Some(ERROR));
-    match (&state.ways, &state.kind) {
-        (Ways::Ports(_), Kind::Timer(_)) if connected && timer_port(edges) != "received" => {
+    match (&state.exits, &state.kind) {
+        (Exits::Ports(_), Kind::Timer(_)) if connected && timer_port(edges) != "received" => {
             let message = format!(
                 "the port `received` of {} has no transition, so it ends with `timeout`",
                 quoted(state.name)
             );
             report.add(Finding::new(TIMER_PORT, state.span, message));
         }
-        (Ways::Ports(_), Kind::Timer(_)) if connected => {}
+        (Exits::Ports(_), Kind::Timer(_)) if connected => {}
         // A state without any transition is the end.
-        (Ways::Ports(ports), _) if !edges.is_empty() => {
+        (Exits::Ports(ports), _) if !edges.is_empty() => {
             // Without a transition, a discussion keeps the request open.
             let waits = |port: &str| matches!(state.kind, Kind::Approval(_)) && port == DISCUSSION;
             open.extend(ports.iter().map(String::as_str).filter(|port| !stands(port) && !waits(port)));
         }
-        (Ways::Guards, _) if !edges.is_empty() && !connected => {
+        (Exits::Guards, _) if !edges.is_empty() && !connected => {
             let message =
                 format!("the only transition of the state {} leaves its error port", quoted(state.name));
             report.add(Finding::new(ONLY_ERROR, state.span, message));
         }
-        (Ways::Timed, _) if !edges.is_empty() && !stands(TIMEOUT) => open.push(TIMEOUT),
-        (Ways::Ports(_) | Ways::Guards | Ways::Timed | Ways::Unknown, _) => {}
+        (Exits::Timed, _) if !edges.is_empty() && !stands(TIMEOUT) => open.push(TIMEOUT),
+        (Exits::Ports(_) | Exits::Guards | Exits::Timed | Exits::Unknown, _) => {}
     }
     if state.errors.has_port() && !stands(ERROR) {
         open.push(ERROR);

@@ -9,7 +9,7 @@ use switchward_machine::{
 use super::hints::{hinted, hints};
 use super::messages::{self, Addresses};
 use super::reader::Reader;
-use super::state::{Call, Kind, Ways};
+use super::state::{Call, Exits, Kind};
 use super::{approval, expr, read, texts};
 use crate::codes::{
     MISSING_KEY, NAME, NO_PARTICIPANTS, OWN_CHILD, PORT_RESERVED, RECIPIENT, TWO_SOURCES, WRONG_TYPE,
@@ -31,13 +31,13 @@ shapes! {
 }
 
 /// See `docs/formats-conversation.md#wait`.
-pub(super) fn wait<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Ways) {
+pub(super) fn wait<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Exits) {
     let at = fields.required("wait_for", cx.report);
     let words = ["email_reply", "webhook", "timer"];
     let word = at.and_then(|node| shape::word(node, "`wait_for`", &words, cx.report));
     let hours = fields.required("timeout_hours", cx.report);
     let for_ms = hours.and_then(|node| read::hours(node, "`timeout_hours`", cx));
-    let mut ways = Ways::ports(&["received", "timeout"]);
+    let mut exits = Exits::ports(&["received", "timeout"]);
     let mut sort = None;
     if word == Some("timer") {
         cx.idle(state, "classify", "a timer has no reply to classify");
@@ -47,14 +47,14 @@ pub(super) fn wait<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
         && word != Some("timer")
     {
         let named = |port: &(Port, Vec<String>)| port.0.word().to_owned();
-        ways = Ways::Ports(found.ports.iter().map(named).chain(["timeout".to_owned()]).collect());
+        exits = Exits::Ports(found.ports.iter().map(named).chain(["timeout".to_owned()]).collect());
         sort = Some(found);
     }
     match (word, at, for_ms) {
-        (Some("timer"), _, Some(for_ms)) => (Kind::Timer(for_ms), ways),
-        (Some("email_reply"), _, Some(for_ms)) => (Kind::Reply(for_ms, sort), ways),
-        (Some("webhook"), _, Some(for_ms)) => (Kind::Event(for_ms, sort), ways),
-        _ => (Kind::NotRun, ways),
+        (Some("timer"), _, Some(for_ms)) => (Kind::Timer(for_ms), exits),
+        (Some("email_reply"), _, Some(for_ms)) => (Kind::Reply(for_ms, sort), exits),
+        (Some("webhook"), _, Some(for_ms)) => (Kind::Event(for_ms, sort), exits),
+        _ => (Kind::NotRun, exits),
     }
 }
 
@@ -90,25 +90,25 @@ fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Sort> {
 /// `docs/formats-conversation.md#task`: one part for each participant, who is sent the instructions and gives one
 /// answer. With an escalation the state has the port `timeout` beside its guards
 /// (`tests/corpus/conversation/sentences.tsv#7r-21b`).
-pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Ways) {
+pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Exits) {
     let Some(node) = fields.required("task_template", cx.report) else {
-        return (Kind::NotRun, Ways::Unknown);
+        return (Kind::NotRun, Exits::Unknown);
     };
-    let Some(fields) = Fields::open(node, &TASK, cx.report) else { return (Kind::NotRun, Ways::Unknown) };
+    let Some(fields) = Fields::open(node, &TASK, cx.report) else { return (Kind::NotRun, Exits::Unknown) };
     let to = participants(node, &fields, cx);
     let rounds = fields.optional("escalation").map(|node| approval::escalation(node, cx));
-    let ways = if rounds.is_some() { Ways::Timed } else { Ways::Guards };
+    let exits = if rounds.is_some() { Exits::Timed } else { Exits::Guards };
     let rounds = rounds.flatten();
     let body = fields.required("instructions", cx.report);
     let body = body.and_then(|node| read::braces(node, "`instructions` of a task", TEXT_BYTES_MAX, cx));
-    let Some(body) = body else { return (Kind::NotRun, ways) };
+    let Some(body) = body else { return (Kind::NotRun, exits) };
     let subject = Text { source: format!("Your answer is needed: {name}"), dialect: Dialect::Plain };
     let (channel, content) = (Channel::Email, Content::Text);
     let message = Message { channel, to, subject: Some(subject), body, content };
     let inquiry = Inquiry { message, phrases: Vec::new(), hinted: true, rounds };
     let outcomes = vec![(Decision::Answer, Resolve::Settle(Port::Done))];
     let spec = GateSpec { inquiry: Some(inquiry), ..GateSpec::open_to_all(GateKind::Task, outcomes) };
-    (Kind::Task(Box::new(spec)), ways)
+    (Kind::Task(Box::new(spec)), exits)
 }
 
 /// The participants of a task: a list, or a value of the data. `template` is the node of `task_template`.

@@ -6,7 +6,7 @@ use switchward_machine::limits::TEXT_BYTES_MAX;
 use switchward_machine::{Accept, FieldType, Port, Reads, Wanted, Work, WorkKind};
 
 use super::reader::Reader;
-use super::state::{Kind, Ways};
+use super::state::{Exits, Kind};
 use super::{expr, read, schema, texts};
 use crate::document::Node;
 use crate::limits::{LINE_BYTES_MAX, REQUIRED_FIELDS_MAX, VALUES_MAX};
@@ -25,8 +25,8 @@ const LAST_MESSAGE: &str = "last_user_message";
 pub(super) const MODEL: &str = "claude-haiku-4-5";
 
 /// See `docs/formats-conversation.md#parse`.
-pub(super) fn parse<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Ways) {
-    let ways = Ways::ports(&[COMPLETE, INCOMPLETE]);
+pub(super) fn parse<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Exits) {
+    let exits = Exits::ports(&[COMPLETE, INCOMPLETE]);
     let mut wanted = Vec::new();
     if let Some(node) = fields.required("fields", cx.report) {
         let items = cx.filled(node, "`fields`", REQUIRED_FIELDS_MAX).unwrap_or_default();
@@ -49,9 +49,9 @@ pub(super) fn parse<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, 
                 reads: Some(reads),
                 accept: Some(accept),
             }),
-            ways,
+            exits,
         ),
-        None => (Kind::NotRun, ways),
+        None => (Kind::NotRun, exits),
     }
 }
 

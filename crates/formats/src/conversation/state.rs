@@ -16,7 +16,7 @@ pub(super) struct State<'a> {
     /// What it does.
     pub(super) kind: Kind,
     /// How it is left.
-    pub(super) ways: Ways,
+    pub(super) exits: Exits,
     /// The text that the assistant is shown.
     pub(super) text: Option<&'a str>,
     /// Keys that the assistant is to record.
@@ -73,7 +73,7 @@ pub(super) struct Call {
 
 /// How a state is left.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ways {
+pub(super) enum Exits {
     /// Its transitions have guards.
     Guards,
     /// Its transitions have guards, except for one that may be at the port `timeout`.
@@ -84,7 +84,7 @@ pub(super) enum Ways {
     Unknown,
 }
 
-impl Ways {
+impl Exits {
     pub(super) fn ports(names: &[&str]) -> Self {
         Self::Ports(names.iter().map(|name| (*name).to_owned()).collect())
     }

@@ -7,7 +7,7 @@ use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use super::boundary::{self, Errors};
 use super::messages;
 use super::reader::Reader;
-use super::state::{Kind, State, Ways};
+use super::state::{Exits, Kind, State};
 use super::{approval, operations, outside, parse, read, texts, tools};
 use crate::codes::{DUPLICATE_NAME, MISSING_KEY, UNKNOWN_KEY};
 use crate::document::Node;
@@ -78,7 +78,7 @@ fn state<'a>(node: &'a Node, workflow: Option<&str>, cx: &mut Reader<'a, '_>) ->
         name: "",
         span: node.span,
         kind: Kind::NotRun,
-        ways: Ways::Unknown,
+        exits: Exits::Unknown,
         text: None,
         required: Vec::new(),
         tools: None,
@@ -100,7 +100,7 @@ fn state<'a>(node: &'a Node, workflow: Option<&str>, cx: &mut Reader<'a, '_>) ->
     }
     common(&fields, &mut state, cx);
     state.errors = boundary::read(node, &fields, word, cx);
-    (state.kind, state.ways) = kind(word, node, &fields, workflow, cx);
+    (state.kind, state.exits) = kind(word, node, &fields, workflow, cx);
     state.gate = approval::gate(node, state.name, &fields, cx);
     state
 }
@@ -159,7 +159,7 @@ fn kind<'a>(
     fields: &Fields<'a>,
     workflow: Option<&str>,
     cx: &mut Reader<'a, '_>,
-) -> (Kind, Ways) {
+) -> (Kind, Exits) {
     let mode = fields.optional("execution_mode");
     let deterministic =
         mode.is_some_and(|it| shape::word(it, "`execution_mode`", &["deterministic"], cx.report).is_some());
@@ -167,22 +167,22 @@ fn kind<'a>(
     if runs_operations {
         let operations = fields.required("operations", cx.report);
         let steps = operations.map(|node| operations::read(node, cx)).unwrap_or_default();
-        return (Kind::Operations(steps), Ways::Guards);
+        return (Kind::Operations(steps), Exits::Guards);
     }
     stray_operations(word, node, cx);
     let found = match word {
-        "conversation" => return (Kind::Conversation, Ways::Guards),
-        "action" => return (Kind::Action, Ways::Guards),
-        "output" => return (Kind::Output(messages::output(node, fields, cx)), Ways::ports(&["done"])),
+        "conversation" => return (Kind::Conversation, Exits::Guards),
+        "action" => return (Kind::Action, Exits::Guards),
+        "output" => return (Kind::Output(messages::output(node, fields, cx)), Exits::ports(&["done"])),
         "wait" => outside::wait(node, fields, cx),
         "parse" => parse::parse(fields, cx),
         "approval" => {
             let spec = approval::state(name(node), fields, cx);
-            (Kind::Approval(Box::new(spec)), Ways::ports(&approval::PORTS))
+            (Kind::Approval(Box::new(spec)), Exits::ports(&approval::PORTS))
         }
         "task" => outside::task(name(node), fields, cx),
-        "delegate" => (outside::delegate(fields, cx), Ways::Guards),
-        _ => (outside::subworkflow(fields, workflow, cx), Ways::Guards),
+        "delegate" => (outside::delegate(fields, cx), Exits::Guards),
+        _ => (outside::subworkflow(fields, workflow, cx), Exits::Guards),
     };
     if deterministic && let Some(mode) = mode {
         cx.not_run(mode.span, &format!("`execution_mode` of a state of the type {}", quoted(word)));

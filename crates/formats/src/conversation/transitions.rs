@@ -6,7 +6,7 @@ use switchward_machine::{Guard, NodeIx};
 
 use super::guards::Guards;
 use super::reader::Reader;
-use super::state::{State, Ways};
+use super::state::{Exits, State};
 use crate::codes::{
     GUARDS_IGNORED, MISSING_KEY, NEVER_TRIED, NO_GUARDS, NOT_LISTED, PORT_TWICE, TOO_MANY_ENTRIES,
 };
@@ -92,7 +92,7 @@ fn edge<'a>(
         let label = format!("port {name}");
         return Some(Edge { to, port: Some(name), guard: Guard::Always, label, tools: Vec::new() });
     }
-    if let Ways::Ports(ports) = &state.ways {
+    if let Exits::Ports(ports) = &state.exits {
         let message = format!("a transition from {} needs the key `port`", quoted(state.name));
         let ports = ports.iter().map(String::as_str).chain(state.errors.has_port().then_some(ERROR));
         cx.report.add(Finding::new(MISSING_KEY, item.span, message).allowed(ports));
@@ -110,11 +110,11 @@ fn edge<'a>(
 }
 
 fn known_port<'a>(node: &'a Node, name: &str, state: &State<'a>, cx: &mut Reader<'a, '_>) -> bool {
-    let own: Vec<&str> = match &state.ways {
-        Ways::Unknown => return true,
-        Ways::Ports(ports) => ports.iter().map(String::as_str).collect(),
-        Ways::Timed => vec![TIMEOUT],
-        Ways::Guards => Vec::new(),
+    let own: Vec<&str> = match &state.exits {
+        Exits::Unknown => return true,
+        Exits::Ports(ports) => ports.iter().map(String::as_str).collect(),
+        Exits::Timed => vec![TIMEOUT],
+        Exits::Guards => Vec::new(),
     };
     let error = state.errors.has_port().then_some(ERROR);
     let ports: Vec<&str> = own.into_iter().chain(error).collect();

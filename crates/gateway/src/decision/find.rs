@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use switchward_engine::{Comment, GateView};
 use switchward_machine::{TenantId, Time};
-use switchward_state::approval::{MailKey, MailToken, Vote, Way};
+use switchward_state::approval::{MailKey, MailToken, TokenUse, Vote};
 use switchward_state::catalogue::{LinkAuth, Role, Tenant};
 use switchward_state::limits::BROWSER_KNOWN_MS;
 use switchward_state::session::Session;
@@ -86,7 +86,7 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
     };
     let keys = tenancy.mail_keys(&api.cluster.ring(), token.tenant);
     let Some(asked) = &gate.open().body.asked else { return Ok(TokenTarget::Nothing) };
-    let made = |person: &&String| keys.iter().any(|key| key.made(&token, Way::Page, person));
+    let made = |person: &&String| keys.iter().any(|key| key.made(&token, TokenUse::Page, person));
     let Some(person) = asked.to.iter().find(made).cloned() else { return Ok(TokenTarget::Nothing) };
     let old = asked.request_of(&person) != Some(token.request);
     let theirs = |vote: &&Vote| vote.shown == asked.digest() && vote.is_of(&person, &tenancy.directory);

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_engine::{Comment, GateView, SessionView, comments, gate_view, session_view};
 use switchward_machine::{GateKind, OpenId, SessionId, TenantId};
 use switchward_shard::StateView;
-use switchward_state::approval::{MailKey, MailToken, Way};
+use switchward_state::approval::{MailKey, MailToken, TokenUse};
 use switchward_state::catalogue::Tenancy;
 use switchward_state::session::Session;
 use switchward_state::{IndexKey, Key, SharedRow, View, ViewError, Working};
@@ -258,5 +258,5 @@ impl Ask for CheckMailToken {
 }
 
 fn made(keys: &[MailKey], token: &MailToken, person: &str) -> bool {
-    keys.iter().any(|key| key.made(token, Way::Reply, person))
+    keys.iter().any(|key| key.made(token, TokenUse::Reply, person))
 }

@@ -3,7 +3,7 @@
 use switchward_api::v1::{self, GateDecision, quorum::Rule};
 use switchward_gateway::mail::Outcome;
 use switchward_machine::{Digest, OpenId, SessionId, TenantId};
-use switchward_state::approval::{MailToken, RecordReply, ReplyOutcome, Way, own_words};
+use switchward_state::approval::{MailToken, RecordReply, ReplyOutcome, TokenUse, own_words};
 use switchward_state::{Key, Row, View as _};
 use switchward_testkit::until;
 
@@ -229,14 +229,20 @@ async fn whom_no_mail_reaches_stands_at_the_gate_until_it_is_sent_again() {
 }
 
 /// A person's token for a gate and a way in.
-async fn token(harness: &Harness, session: &v1::Session, gate: &str, way: Way, person: &str) -> MailToken {
+async fn token(
+    harness: &Harness,
+    session: &v1::Session,
+    gate: &str,
+    usage: TokenUse,
+    person: &str,
+) -> MailToken {
     let id: SessionId = session.name.rsplit('/').next().expect("a part").parse().expect("an id");
     let number = gate.rsplit('_').next().expect("a part").parse().expect("a number");
     let row = harness.node.cluster.shard_of(id.bucket()).read().await.expect("a shard");
     let row = row.row(&Key::tenancy(TenantId(1))).expect("rows").expect("the shard knows the tenant");
     let Row::Tenancy(tenancy) = &*row else { panic!("{row:?}") };
     tenancy.mail_keys(&harness.node.cluster.ring(), TenantId(1))[0].token(
-        way,
+        usage,
         TenantId(1),
         id,
         OpenId(number),
@@ -247,7 +253,7 @@ async fn token(harness: &Harness, session: &v1::Session, gate: &str, way: Way, p
 
 /// The decision page of a recipient of the gate.
 pub(crate) async fn page(harness: &Harness, session: &v1::Session, gate: &str, person: &str) -> String {
-    let token = token(harness, session, gate, Way::Page, person).await;
+    let token = token(harness, session, gate, TokenUse::Page, person).await;
     text(&harness.node.line.send(get(&format!("/a/{token}"))).await)
 }
 
@@ -259,7 +265,7 @@ pub(crate) async fn by_mail(
     (person, text): (&str, &str),
     authenticated: bool,
 ) -> Outcome {
-    let token = token(harness, session, gate, Way::Reply, person).await;
+    let token = token(harness, session, gate, TokenUse::Reply, person).await;
     let digest = Digest::of_parts(&[person.as_bytes(), text.as_bytes(), &[u8::from(authenticated)]]);
     let reply = RecordReply {
         token: Some(token),

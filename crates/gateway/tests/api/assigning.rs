@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use switchward_api::v1::{self, GateDecision};
-use switchward_state::approval::Way;
+use switchward_state::approval::TokenUse;
 
 use crate::approvals::{approval_workflow, decide};
 use crate::decision_page::{form_of, get, hidden, text};
@@ -114,7 +114,7 @@ async fn who_asked_neither_assigns_nor_receives_and_a_quorum_counts_each_person_
 
 /// A person's page, by the number of the request that they were sent.
 fn page_of(asked: &NotifiedGate, person: &str, request: u32) -> String {
-    format!("/a/{}", asked.token_of(Way::Page, person, request))
+    format!("/a/{}", asked.token_of(TokenUse::Page, person, request))
 }
 
 async fn send(harness: &Harness, path: &str, words: &str) -> (StatusCode, String) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::decision_page::{form_of, get, hidden, text};
 use crate::harness::Harness;
-use crate::ways::{Answer, Raw};
+use crate::protocols::{Answer, Raw};
 
 /// See the module.
 #[derive(Debug, Clone, Default)]

@@ -6,7 +6,7 @@ use switchward_api::v1;
 use switchward_gateway::limits::JSON_NODES_MAX;
 
 use crate::harness::Harness;
-use crate::ways::{Answer, Raw};
+use crate::protocols::{Answer, Raw};
 
 /// A parcel: the carrier notes it, then ships it.
 const SHIPMENT: &str = r#"{

@@ -11,7 +11,7 @@ use switchward_shard::Cluster;
 use tokio::net::TcpStream;
 use tonic::Status;
 
-use crate::ways::{Answer, Raw, Way, body, reply, stream};
+use crate::protocols::{Answer, Protocol, Raw, body, reply, stream};
 
 /// Connections that carry any number of concurrent calls, one to each server. A call takes a random one.
 #[derive(Clone)]
@@ -82,13 +82,13 @@ impl Line {
     /// Makes a unary call with a message in bytes of protobuf.
     pub(crate) async fn call(
         &self,
-        way: Way,
+        protocol: Protocol,
         method: &str,
         secret: &str,
         message: &[u8],
     ) -> Result<Bytes, Status> {
-        let raw = Raw::post(way, method, body(way, method, message)).with_key(secret);
-        reply(way, method, &self.send(raw).await)
+        let raw = Raw::post(protocol, method, body(protocol, method, message)).with_key(secret);
+        reply(protocol, method, &self.send(raw).await)
     }
 
     /// Makes a unary call by gRPC.
@@ -98,20 +98,20 @@ impl Line {
         method: &str,
         request: &impl Message,
     ) -> Result<R, Status> {
-        let bytes = self.call(Way::Grpc, method, secret, &request.encode_to_vec()).await?;
+        let bytes = self.call(Protocol::Grpc, method, secret, &request.encode_to_vec()).await?;
         Ok(R::decode(bytes).expect("a reply"))
     }
 
     /// Makes a call whose stream ends by itself; returns its messages and its end.
     pub(crate) async fn watch(
         &self,
-        way: Way,
+        protocol: Protocol,
         method: &str,
         secret: &str,
         message: &[u8],
     ) -> (Vec<Bytes>, Result<(), Status>) {
-        let raw = Raw::post(way, method, body(way, method, message)).with_key(secret);
-        stream(way, &self.send(raw).await)
+        let raw = Raw::post(protocol, method, body(protocol, method, message)).with_key(secret);
+        stream(protocol, &self.send(raw).await)
     }
 }
 

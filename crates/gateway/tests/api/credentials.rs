@@ -12,9 +12,9 @@ use tokio::{
 };
 
 use crate::harness::Harness;
+use crate::protocols::{Protocol, Raw, body, reply, stream};
 use crate::refusal::Refusal;
 use crate::rpcs::all;
-use crate::ways::{Raw, Way, body, reply, stream};
 
 /// A key of acme's that is no longer valid, and why.
 async fn spent(harness: &Harness, why: &str) -> String {
@@ -78,24 +78,24 @@ async fn whatever_is_wrong_with_a_credential_the_answer_is_one() {
         let message = rpc.request(&harness).await.encode_to_vec();
         let before = harness.node.state().await;
         for (what, header) in &headers {
-            for way in Way::ALL {
-                if rpc.streams() && way == Way::Json {
+            for protocol in Protocol::ALL {
+                if rpc.streams() && protocol == Protocol::Json {
                     continue;
                 }
-                let mut raw = Raw::post(way, rpc.method, body(way, rpc.method, &message));
+                let mut raw = Raw::post(protocol, rpc.method, body(protocol, rpc.method, &message));
                 if let Some(header) = header {
                     raw = raw.with("authorization", header);
                 }
                 let answer = harness.node.line.send(raw).await;
                 let outcome = if rpc.streams() {
-                    stream(way, &answer).1
+                    stream(protocol, &answer).1
                 } else {
-                    reply(way, rpc.method, &answer).map(drop)
+                    reply(protocol, rpc.method, &answer).map(drop)
                 };
                 let status = outcome.expect_err("the credential is refused");
                 let refusal = Refusal::of(&status);
                 let first = first.get_or_insert_with(|| refusal.clone());
-                assert_eq!(refusal, *first, "{} with {what} by {way:?}", rpc.method);
+                assert_eq!(refusal, *first, "{} with {what} by {protocol:?}", rpc.method);
             }
         }
         assert_eq!(harness.node.state().await, before, "{} changed the state", rpc.method);
@@ -107,12 +107,12 @@ async fn whatever_is_wrong_with_a_credential_the_answer_is_one() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_credential_that_is_no_text_is_none() {
     let harness = Harness::start().await;
-    let raw = Raw::post(Way::Grpc, "ListSessions", body(Way::Grpc, "ListSessions", b""));
+    let raw = Raw::post(Protocol::Grpc, "ListSessions", body(Protocol::Grpc, "ListSessions", b""));
     let mut request = Raw { http2: true, ..raw }.into_request(harness.node.line.address);
     let odd = HeaderValue::from_bytes(b"Bearer \xff\xfe").expect("bytes of a header");
     request.headers_mut().insert("authorization", odd);
     let answer = harness.node.line.exchange(request).await;
-    let status = reply(Way::Grpc, "ListSessions", &answer).expect_err("the credential is refused");
+    let status = reply(Protocol::Grpc, "ListSessions", &answer).expect_err("the credential is refused");
     assert_eq!(Refusal::of(&status).reason, "CREDENTIAL_INVALID");
     harness.node.end().await;
 }
@@ -182,7 +182,7 @@ async fn a_body_of_more_values_than_may_be_is_refused_before_it_is_read() {
     for (body, status) in
         [(nested.clone(), 429), (format!("{{\"request_id\":\"{}\"}}", ",[".repeat(60_000)), 400)]
     {
-        let raw = Raw::post(Way::Json, "StartSession", body).with_key(harness.acme.key("agent"));
+        let raw = Raw::post(Protocol::Json, "StartSession", body).with_key(harness.acme.key("agent"));
         let answer = harness.node.line.send(raw).await;
         assert_eq!(answer.status, status, "quoted text counts as one value");
         assert!(answer.headers.contains_key("content-length"), "an answer over HTTP/1.1 has a length");

@@ -2,11 +2,11 @@
 
 use http::{Method, StatusCode};
 use switchward_api::v1;
-use switchward_state::approval::Way;
+use switchward_state::approval::TokenUse;
 
 use crate::harness::Harness;
 use crate::mailing::{DANA, KIM, NotifiedGate};
-use crate::ways::{Answer, Raw};
+use crate::protocols::{Answer, Raw};
 
 pub(crate) fn get(path: &str) -> Raw {
     Raw {
@@ -44,7 +44,7 @@ async fn say(harness: &Harness, path: &str, words: &str) -> Answer {
 }
 
 pub(crate) fn path_of(asked: &NotifiedGate, person: &str) -> String {
-    format!("/a/{}", asked.token(Way::Page, person))
+    format!("/a/{}", asked.token(TokenUse::Page, person))
 }
 
 /// Approves on a person's page; returns the answer.
@@ -151,8 +151,9 @@ async fn what_is_shown_is_what_is_decided() {
 async fn a_link_is_good_for_whom_it_was_made() {
     let harness = Harness::start().await;
     let asked = harness.asked().await;
-    let (page, reply) = (asked.token(Way::Page, KIM).to_string(), asked.token(Way::Reply, KIM).to_string());
-    let stranger = asked.token(Way::Page, "eve@acme.example").to_string();
+    let (page, reply) =
+        (asked.token(TokenUse::Page, KIM).to_string(), asked.token(TokenUse::Reply, KIM).to_string());
+    let stranger = asked.token(TokenUse::Page, "eve@acme.example").to_string();
     let mut broken = page.clone();
     broken.replace_range(40..41, if &page[40..41] == "a" { "b" } else { "a" });
     let before = harness.node.state().await;

@@ -19,8 +19,8 @@ use tokio::task::JoinHandle;
 use crate::client::Line;
 use crate::gateway_credentials::holders;
 use crate::node::Node;
+use crate::protocols::Protocol;
 use crate::proxying::{Fixed, Gateway, Plain, TestFacts};
-use crate::ways::Way;
 
 /// Answers with the length of the question, and refuses an empty one.
 #[derive(Default)]
@@ -125,8 +125,8 @@ async fn a_delivery_process_passes_no_calls_on() {
     let gateway = Gateway::start(&[far.address]).await;
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;
-    for way in Way::ALL {
-        line.call(way, "GetTenant", &secret, b"").await.expect_err("no call is answered");
+    for protocol in Protocol::ALL {
+        line.call(protocol, "GetTenant", &secret, b"").await.expect_err("no call is answered");
     }
     let page = Request::builder().uri(format!("http://{}/v1/mail", gateway.address));
     let page = line.exchange(page.body(Full::default()).expect("a request")).await;

@@ -4,12 +4,12 @@ use prost::Message;
 use std::collections::BTreeMap;
 use switchward_api::v1;
 use switchward_machine::{OpenId, SessionId, TenantId};
-use switchward_state::approval::{MailKey, Way as MailWay};
+use switchward_state::approval::{MailKey, TokenUse};
 use switchward_testkit::until;
 
 use crate::harness::{Harness, tool_call};
+use crate::protocols::{Protocol, Raw, body};
 use crate::refusal::refused;
-use crate::ways::{Raw, Way, body};
 
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -37,10 +37,10 @@ async fn events(harness: &Harness, name: &str, kind: &str) -> Vec<BTreeMap<Strin
 }
 
 async fn call(harness: &Harness, method: &str, request: &impl Message, trace: &str) {
-    let raw = Raw::post(Way::Grpc, method, body(Way::Grpc, method, &request.encode_to_vec()));
+    let raw = Raw::post(Protocol::Grpc, method, body(Protocol::Grpc, method, &request.encode_to_vec()));
     let raw = raw.with_key(harness.acme.key("agent")).with("traceparent", trace);
     let answer = harness.node.line.send(raw).await;
-    crate::ways::reply(Way::Grpc, method, &answer).expect(method);
+    crate::protocols::reply(Protocol::Grpc, method, &answer).expect(method);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -256,7 +256,7 @@ async fn what_a_mail_server_repeats_of_an_address_of_ours_is_shown_nowhere() {
     let harness = Harness::start().await;
     let name = harness.effect().await;
     let token = MailKey([7; 32]).token(
-        MailWay::Reply,
+        TokenUse::Reply,
         TenantId(1),
         SessionId([9; 16]),
         OpenId(1),

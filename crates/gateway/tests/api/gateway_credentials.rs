@@ -20,8 +20,8 @@ use tonic_types::StatusExt as _;
 use crate::client::Line;
 use crate::credentials::waits_for_no_body;
 use crate::node::Node;
+use crate::protocols::Protocol;
 use crate::proxying::{Far, Fixed, Gateway, Pair, reason};
-use crate::ways::Way;
 
 /// A text with the form of an API key.
 pub(crate) const KEY: &str =
@@ -103,7 +103,7 @@ impl Cluster {
     /// How a call is refused.
     async fn refused(&self) -> Status {
         let line = Line::connect(self.gateway.address).await;
-        line.call(Way::Grpc, "GetTenant", KEY, b"").await.expect_err("no server answers with a message")
+        line.call(Protocol::Grpc, "GetTenant", KEY, b"").await.expect_err("no server answers with a message")
     }
 
     /// How many questions and how many calls the server has got.
@@ -125,11 +125,11 @@ async fn a_gateway_waits_for_no_body_of_a_caller_with_a_wrong_key_and_keeps_noth
         waits_for_no_body(gateway.address, credential).await;
     }
     let line = Line::connect(gateway.address).await;
-    for way in Way::ALL {
-        line.call(way, "GetTenant", &secret, b"").await.expect("an answer");
-        let refused = line.call(way, "GetTenant", KEY, b"").await.expect_err("no key");
-        let direct = node.line.call(way, "GetTenant", KEY, b"").await.expect_err("no key");
-        assert_eq!((refused.code(), refused.message()), (direct.code(), direct.message()), "{way:?}");
+    for protocol in Protocol::ALL {
+        line.call(protocol, "GetTenant", &secret, b"").await.expect("an answer");
+        let refused = line.call(protocol, "GetTenant", KEY, b"").await.expect_err("no key");
+        let direct = node.line.call(protocol, "GetTenant", KEY, b"").await.expect_err("no key");
+        assert_eq!((refused.code(), refused.message()), (direct.code(), direct.message()), "{protocol:?}");
         assert_eq!(reason(&refused), "CREDENTIAL_INVALID");
     }
     drop((line, gateway, far));
@@ -143,8 +143,8 @@ async fn many_calls_with_one_valid_key_ask_once() {
     asked.answers.send_replace(false);
     let line = Line::connect(cluster.gateway.address).await;
     let calls = (0..CALLS).map(|at| {
-        let (line, way) = (line.clone(), Way::ALL[at % Way::ALL.len()]);
-        tokio::spawn(async move { line.call(way, "GetTenant", KEY, b"").await })
+        let (line, protocol) = (line.clone(), Protocol::ALL[at % Protocol::ALL.len()]);
+        tokio::spawn(async move { line.call(protocol, "GetTenant", KEY, b"").await })
     });
     let calls: Vec<_> = calls.collect();
     until("the server is asked", async || asked.count() == 1).await;
@@ -195,7 +195,7 @@ async fn another_server_is_asked_if_one_does_not_know_whose_a_key_is() {
     let gateway = Gateway::start(&servers.addresses()).await;
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;
-    let refused = line.call(Way::Grpc, "GetTenant", KEY, b"").await.expect_err("there is no tenant");
+    let refused = line.call(Protocol::Grpc, "GetTenant", KEY, b"").await.expect_err("there is no tenant");
     assert_eq!(refused.code(), Code::NotFound);
     assert_eq!((asked.count(), calls.load(Ordering::SeqCst)), (2, 1));
 }
@@ -206,7 +206,7 @@ async fn a_call_whose_key_no_server_answers_about_is_unavailable_and_did_nothing
     let cluster = Cluster::start(&asked, Code::NotFound).await;
     asked.answers.send_replace(false);
     let line = Line::connect(cluster.gateway.address).await;
-    let call = tokio::spawn(async move { line.call(Way::Grpc, "GetTenant", KEY, b"").await });
+    let call = tokio::spawn(async move { line.call(Protocol::Grpc, "GetTenant", KEY, b"").await });
     until("the server is asked", async || asked.count() == 1).await;
     cluster.far.die();
     let lost = call.await.expect("no panic").expect_err("the server is lost");

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 
 use crate::harness::Harness;
 use crate::hostile::dice::Dice;
+use crate::protocols::Protocol;
 use crate::roles::allowed;
 use crate::rpcs::{Rpc, all};
-use crate::ways::Way;
 
 /// Calls of one run.
 const CALLS: usize = 12;
@@ -42,7 +42,7 @@ async fn call(harness: &Harness, role: &str, rpc: &Rpc, message: &DynamicMessage
         // Its end may be far away: it is enough that it begins.
         return None;
     }
-    line.call(Way::Grpc, rpc.method, secret, &bytes).await.ok().map(|reply| reply.to_vec())
+    line.call(Protocol::Grpc, rpc.method, secret, &bytes).await.ok().map(|reply| reply.to_vec())
 }
 
 /// The message of a call: a good one, with some of its fields changed, or one of random fields alone.

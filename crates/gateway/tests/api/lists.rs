@@ -9,10 +9,10 @@ use switchward_testkit::Pages;
 
 use crate::ending::id_of;
 use crate::harness::{Harness, RELEASE, named, put_assistant};
+use crate::protocols::Protocol;
 use crate::refusal::{Refusal, refused};
 use crate::rpcs::{Kind, Rpc, all, set};
 use crate::same::shown;
-use crate::ways::Way;
 
 /// The number of sessions started for a list; enough for several in each of four shards.
 const SESSIONS: usize = 41;
@@ -23,7 +23,7 @@ pub(crate) async fn call(
     message: &DynamicMessage,
 ) -> Result<Json, tonic::Status> {
     let secret = harness.acme.key(rpc.role());
-    let outcome = harness.node.line.call(Way::Grpc, rpc.method, secret, &message.encode_to_vec()).await;
+    let outcome = harness.node.line.call(Protocol::Grpc, rpc.method, secret, &message.encode_to_vec()).await;
     outcome.map(|reply| shown(rpc, &reply))
 }
 
@@ -439,10 +439,11 @@ async fn a_page_is_never_too_large_to_be_read() {
         assert_eq!(whole(&harness, &rpc, message.clone(), 1_000).await, wanted, "{}", rpc.method);
         set(&mut message, "page_size", Value::U32(1_000));
         let secret = harness.acme.key(rpc.role());
-        for way in Way::ALL {
-            let reply = harness.node.line.call(way, rpc.method, secret, &message.encode_to_vec()).await;
-            let bytes = reply.unwrap_or_else(|status| panic!("{} by {way:?}: {status:?}", rpc.method)).len();
-            assert!(bytes < MESSAGE_BYTES_MAX, "{} by {way:?}: {bytes} bytes", rpc.method);
+        for protocol in Protocol::ALL {
+            let reply = harness.node.line.call(protocol, rpc.method, secret, &message.encode_to_vec()).await;
+            let bytes =
+                reply.unwrap_or_else(|status| panic!("{} by {protocol:?}: {status:?}", rpc.method)).len();
+            assert!(bytes < MESSAGE_BYTES_MAX, "{} by {protocol:?}: {bytes} bytes", rpc.method);
         }
     }
     harness.node.end().await;
@@ -469,10 +470,10 @@ async fn the_largest_version_can_be_read_in_every_view() {
         let get =
             v1::GetVersionRequest { name: version.name.clone(), view: view.into(), ..Default::default() }
                 .encode_to_vec();
-        for way in [Way::Grpc, Way::Json] {
-            let reply = harness.node.line.call(way, "GetVersion", harness.acme.key("agent"), &get).await;
-            let bytes = reply.unwrap_or_else(|status| panic!("{view:?} by {way:?}: {status:?}")).len();
-            assert!(bytes < MESSAGE_BYTES_MAX, "{view:?} by {way:?}: {bytes} bytes of {most} answers");
+        for protocol in [Protocol::Grpc, Protocol::Json] {
+            let reply = harness.node.line.call(protocol, "GetVersion", harness.acme.key("agent"), &get).await;
+            let bytes = reply.unwrap_or_else(|status| panic!("{view:?} by {protocol:?}: {status:?}")).len();
+            assert!(bytes < MESSAGE_BYTES_MAX, "{view:?} by {protocol:?}: {bytes} bytes of {most} answers");
         }
     }
     harness.node.end().await;

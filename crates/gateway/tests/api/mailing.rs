@@ -16,7 +16,7 @@ use switchward_mail::{
     Signer,
     incoming::{Dns, Envelope, Settings},
 };
-use switchward_state::approval::{MailKey, MailToken, ReplyOutcome, Way};
+use switchward_state::approval::{MailKey, MailToken, ReplyOutcome, TokenUse};
 use switchward_state::{Key, Row, View as _};
 
 use crate::harness::Harness;
@@ -46,13 +46,13 @@ impl NotifiedGate {
     }
 
     /// The token of the first mail to a person.
-    pub(crate) fn token(&self, way: Way, person: &str) -> MailToken {
-        self.token_of(way, person, 0)
+    pub(crate) fn token(&self, usage: TokenUse, person: &str) -> MailToken {
+        self.token_of(usage, person, 0)
     }
 
     /// The token of a mail to a person, by the number of its request.
-    pub(crate) fn token_of(&self, way: Way, person: &str, request: u32) -> MailToken {
-        self.key.token(way, TenantId(1), self.id, self.number, request, person)
+    pub(crate) fn token_of(&self, usage: TokenUse, person: &str, request: u32) -> MailToken {
+        self.key.token(usage, TenantId(1), self.id, self.number, request, person)
     }
 }
 
@@ -208,7 +208,7 @@ fn from_kim<'m>(to: &'m MailToken, text: &'m str, id: &'m str) -> Message<'m> {
 async fn a_proved_reply_of_the_addressed_person_decides_once() {
     let harness = Harness::start().await;
     let (asked, ingress) = (harness.asked().await, harness.ingress(Level::Strict));
-    let token = asked.token(Way::Reply, KIM);
+    let token = asked.token(TokenUse::Reply, KIM);
     // A question is noted and answered, and decides nothing.
     assert_eq!(from_kim(&token, "looks risky?", "one").bring(&ingress).await, recorded("noted"));
     assert_eq!(harness.gate_now(&asked).await.status, i32::from(v1::GateStatus::Open));
@@ -243,7 +243,7 @@ async fn the_same_mail_at_two_servers_is_one_reply() {
     let harness = Harness::start().await;
     let (one, other) = (harness.ingress(Level::Strict), harness.ingress(Level::Strict));
     let asked = harness.asked().await;
-    let token = asked.token(Way::Reply, KIM);
+    let token = asked.token(TokenUse::Reply, KIM);
     let raw = from_kim(&token, "approve", "one").raw();
     let envelope = Envelope::default();
     let (first, second) = tokio::join!(one.ingest(&envelope, &raw), other.ingest(&envelope, &raw));
@@ -259,8 +259,8 @@ async fn the_same_mail_at_two_servers_is_one_reply() {
 async fn nobody_else_decides_by_mail() {
     let harness = Harness::start().await;
     let (asked, ingress) = (harness.asked().await, harness.ingress(Level::Strict));
-    let (kims, danas) = (asked.token(Way::Reply, KIM), asked.token(Way::Reply, DANA));
-    let page = asked.token(Way::Page, KIM);
+    let (kims, danas) = (asked.token(TokenUse::Reply, KIM), asked.token(TokenUse::Reply, DANA));
+    let page = asked.token(TokenUse::Page, KIM);
     let text = "approve";
     let outcome = |outcome: &'static str| Outcome::Quarantined(outcome);
     let rows = [
@@ -301,7 +301,7 @@ async fn the_level_says_how_much_proof_is_enough() {
         [(Level::Sender, "fail", true), (Level::PageOnly, "pass", false), (Level::Strict, "pass", true)]
     {
         let (asked, ingress) = (harness.asked().await, harness.ingress(level));
-        let token = asked.token(Way::Reply, KIM);
+        let token = asked.token(TokenUse::Reply, KIM);
         let message = Message { proof, ..from_kim(&token, "approve", "one") };
         let wanted = if decided { "decided" } else { "sender_not_proved" };
         assert_eq!(message.bring(&ingress).await, recorded(wanted));
@@ -315,17 +315,17 @@ async fn the_level_says_how_much_proof_is_enough() {
 async fn what_belongs_nowhere_is_put_aside() {
     let harness = Harness::start().await;
     let (asked, ingress) = (harness.asked().await, harness.ingress(Level::Strict));
-    let other = MailKey([9; 32]).token(Way::Reply, TenantId(1), asked.id, asked.number, 0, KIM);
+    let other = MailKey([9; 32]).token(TokenUse::Reply, TenantId(1), asked.id, asked.number, 0, KIM);
     let (before, message) =
         (harness.look(&asked.session.name).await.sequence, from_kim(&other, "approve", "a"));
     assert_eq!(message.bring(&ingress).await, Outcome::Quarantined("token_invalid"));
     assert_eq!(harness.look(&asked.session.name).await.sequence, before, "a forged token changes nothing");
-    let never = asked.key.token(Way::Reply, TenantId(1), SessionId([7; 16]), asked.number, 0, KIM);
+    let never = asked.key.token(TokenUse::Reply, TenantId(1), SessionId([7; 16]), asked.number, 0, KIM);
     assert_eq!(
         from_kim(&never, "approve", "b").bring(&ingress).await,
         Outcome::Quarantined("session_unknown")
     );
-    let nobody = asked.key.token(Way::Reply, TenantId(99), asked.id, asked.number, 0, KIM);
+    let nobody = asked.key.token(TokenUse::Reply, TenantId(99), asked.id, asked.number, 0, KIM);
     assert_eq!(from_kim(&nobody, "approve", "c").bring(&ingress).await, Outcome::Quarantined("no_tenant"));
     let garbage = ingress.ingest(&Envelope::default(), b"no mail at all").await;
     assert!(matches!(garbage, Outcome::Quarantined(_)), "{garbage:?}");
@@ -350,7 +350,7 @@ async fn not_her_own(subject: &str) {
         harness.asked_by(&made.secret, "boss", &[boss, "boss@home.example"]).await,
         harness.ingress(Level::Strict),
     );
-    let token = asked.token(Way::Reply, boss);
+    let token = asked.token(TokenUse::Reply, boss);
     let reply = Message { from: boss, ..from_kim(&token, "approve", "one") };
     assert_eq!(reply.bring(&ingress).await, recorded("own_request"));
     // The reply is answered with the reason.
@@ -365,7 +365,7 @@ async fn not_her_own(subject: &str) {
     crate::refusal::refused(by_key, "SELF_APPROVAL");
     crate::decision_page::not_hers(&harness, &asked, boss).await;
     assert_eq!(harness.gate_now(&asked).await.status, i32::from(v1::GateStatus::Open));
-    let token = asked.token(Way::Reply, DANA);
+    let token = asked.token(TokenUse::Reply, DANA);
     let reply = Message { from: DANA, ..from_kim(&token, "approve", "two") };
     assert_eq!(reply.bring(&ingress).await, recorded("decided"));
     assert_eq!(harness.gate_now(&asked).await.status, i32::from(v1::GateStatus::Decided));
@@ -383,7 +383,7 @@ async fn a_mail_that_who_asked_brings_decides_only_where_it_is_signed() {
     ] {
         let asked = harness.asked_by(harness.acme.key("operator"), "kim", &[KIM]).await;
         let by = if by == "operator" { asked.gate.requested_by.clone() } else { by.to_owned() };
-        let token = asked.token(Way::Reply, KIM);
+        let token = asked.token(TokenUse::Reply, KIM);
         let message = Message { proof, ..from_kim(&token, "approve", "one") };
         let brought = ingress.of(TenantId(1), by.clone()).ingest(&Envelope::default(), &message.raw()).await;
         assert_eq!(brought, recorded(outcome), "{by} {proof}");
@@ -397,7 +397,7 @@ async fn a_mail_that_who_asked_brings_decides_only_where_it_is_signed() {
 async fn the_way_that_a_posted_mail_is_said_to_have_come_proves_nothing() {
     let harness = Harness::start().await;
     let asked = harness.asked_by(harness.acme.key("operator"), "kim", &[KIM]).await;
-    let token = asked.token(Way::Reply, KIM);
+    let token = asked.token(TokenUse::Reply, KIM);
     let message = Message { proof: "fail", ..from_kim(&token, "approve", "one") };
     let path = format!("/v1/mail?peer=192.0.2.10&helo=mx.acme.example&sender={}", KIM.replace('@', "%40"));
     let post = crate::callbacks::raw(&path, message.raw()).with("content-type", "message/rfc822");
@@ -412,24 +412,24 @@ async fn a_bounce_counts_if_it_comes_to_the_address_that_only_mail_servers_know(
     let harness = Harness::start().await;
     let (asked, ingress) = (harness.asked().await, harness.ingress(Level::Strict));
     let null = Envelope { sender: Some(String::new()), ..Envelope::default() };
-    let bounce = |way| {
-        let token = asked.token(way, KIM);
+    let bounce = |usage| {
+        let token = asked.token(usage, KIM);
         let from = "MAILER-DAEMON@evil.example";
         Message { from, proof: "pass", ..from_kim(&token, "550 5.1.1 no such user", "one") }.raw()
     };
     // Everybody to whom the request was forwarded or copied knows the reply address.
     for _ in 0..3 {
-        assert_eq!(ingress.ingest(&null, &bounce(Way::Reply)).await, Outcome::Bounced);
+        assert_eq!(ingress.ingest(&null, &bounce(TokenUse::Reply)).await, Outcome::Bounced);
     }
     let gate = harness.gate_now(&asked).await;
     assert!(
         gate.undeliverable.is_empty() && gate.warnings[0].contains("anybody could have sent"),
         "{gate:?}"
     );
-    assert_eq!(ingress.ingest(&null, &bounce(Way::Bounce)).await, Outcome::Bounced);
+    assert_eq!(ingress.ingest(&null, &bounce(TokenUse::Bounce)).await, Outcome::Bounced);
     assert_eq!(harness.gate_now(&asked).await.undeliverable, [KIM]);
     // A reply to the bounce address is not a reply.
-    let token = asked.token(Way::Bounce, DANA);
+    let token = asked.token(TokenUse::Bounce, DANA);
     let reply = Message { from: DANA, ..from_kim(&token, "approve", "two") };
     assert_eq!(reply.bring(&ingress).await, Outcome::Quarantined("token_invalid"));
     harness.node.end().await;

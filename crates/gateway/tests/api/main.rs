@@ -11,9 +11,9 @@ mod client;
 mod harness;
 mod node;
 mod openid;
+mod protocols;
 mod refusal;
 mod rpcs;
-mod ways;
 
 mod approvals;
 mod assigning;

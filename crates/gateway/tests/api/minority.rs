@@ -8,10 +8,10 @@ use tonic::{Code, Status};
 
 use crate::harness::Harness;
 use crate::node::Node;
+use crate::protocols::{Protocol, Raw, body, reply};
 use crate::refusal::Refusal;
 use crate::rpcs::{Rpc, all};
 use crate::servers::{BRISK, isolate};
-use crate::ways::{Raw, Way, body, reply};
 
 /// What a server answers from what it has itself.
 const NEED_NO_LEADER: [&str; 2] = ["GetClock", "GetCluster"];
@@ -32,10 +32,10 @@ async fn follow(harness: &Harness) {
 
 /// Makes a call at the third server.
 async fn call(harness: &Harness, rpc: &Rpc, request: &[u8]) -> Result<(), Status> {
-    let raw = Raw::post(Way::Grpc, rpc.method, body(Way::Grpc, rpc.method, request));
+    let raw = Raw::post(Protocol::Grpc, rpc.method, body(Protocol::Grpc, rpc.method, request));
     let raw = raw.with_key(harness.acme.key(rpc.role())).with("grpc-timeout", DEADLINE);
     let answer = harness.node.line.to(2).send(raw).await;
-    reply(Way::Grpc, rpc.method, &answer).map(drop)
+    reply(Protocol::Grpc, rpc.method, &answer).map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use switchward_api::v1;
 
 use crate::harness::{Harness, TALK, deployment, tool_call};
+use crate::protocols::Protocol;
 use crate::refusal::Refusal;
 use crate::rpcs::{Rpc, all, set};
 use crate::same::shown;
-use crate::ways::Way;
 
 /// Texts that name nothing of a tenant, by the last part of their path: words, what people read, amounts, what one call
 /// says of itself, and marks that only hold together with a name beside them.
@@ -260,10 +260,10 @@ async fn answered(
     let before = harness.node.state().await;
     let bytes = message.encode_to_vec();
     let outcome = if rpc.streams() {
-        let (messages, end) = line.watch(Way::Grpc, rpc.method, secret, &bytes).await;
+        let (messages, end) = line.watch(Protocol::Grpc, rpc.method, secret, &bytes).await;
         end.map(|()| Json::from(messages.len()))
     } else {
-        line.call(Way::Grpc, rpc.method, secret, &bytes).await.map(|reply| {
+        line.call(Protocol::Grpc, rpc.method, secret, &bytes).await.map(|reply| {
             let mut shown = shown(rpc, &reply);
             if let Some(inner) = shown.get_mut("assistant").and_then(Json::as_object_mut) {
                 inner.remove("etag");

@@ -4,7 +4,7 @@ use http::StatusCode;
 use switchward_api::v1;
 use switchward_machine::Time;
 use switchward_shard::Clock as _;
-use switchward_state::approval::Way;
+use switchward_state::approval::TokenUse;
 
 use crate::browser::Browser;
 use crate::decision_page::{path_of, text};
@@ -31,7 +31,7 @@ pub(crate) async fn set(harness: &Harness, link_auth: v1::LinkAuth) {
 
 /// The code that was mailed at this time.
 pub(crate) fn code(asked: &NotifiedGate, person: &str, sent: Time) -> String {
-    asked.key().page_code(&asked.token(Way::Page, person), person, sent)
+    asked.key().page_code(&asked.token(TokenUse::Page, person), person, sent)
 }
 
 pub(crate) async fn is_open(harness: &Harness, asked: &NotifiedGate) -> bool {

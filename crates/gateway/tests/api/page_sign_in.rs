@@ -13,8 +13,8 @@ use crate::mailing::answers::fact;
 use crate::mailing::{DANA, KIM, NotifiedGate};
 use crate::openid::{Provider, Signing};
 use crate::page_codes::{code, is_open, set};
+use crate::protocols::{Answer, Raw};
 use crate::refusal::refused;
-use crate::ways::{Answer, Raw};
 
 const SECOND: u64 = 1_000;
 const HOUR: u64 = 3_600 * SECOND;

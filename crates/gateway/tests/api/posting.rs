@@ -8,11 +8,11 @@ use switchward_mail::{
     incoming::{Dns, Settings},
     limits::MESSAGE_BYTES_MAX,
 };
-use switchward_state::approval::{MailKey, Way};
+use switchward_state::approval::{MailKey, TokenUse};
 
 use crate::callbacks::{raw, refused};
 use crate::harness::Harness;
-use crate::ways::Raw;
+use crate::protocols::Raw;
 
 const DOMAIN: &str = "reply.acme.example";
 const OF_THE_HOST: &str = "mx.acme.example";
@@ -75,7 +75,8 @@ async fn a_key_brings_mail_to_its_own_tenant_alone() {
     let state = harness.node.state().await;
     for (tenant, number) in [(&harness.acme, 1), (&harness.globex, 2)] {
         let id: SessionId = tenant.session.name.rsplit('/').next().expect("an id").parse().expect("an id");
-        let made = MailKey([7; 32]).token(Way::Reply, TenantId(number), id, OpenId(0), 0, "lead@example.com");
+        let made =
+            MailKey([7; 32]).token(TokenUse::Reply, TenantId(number), id, OpenId(0), 0, "lead@example.com");
         let note = mail(&format!("r+{made}@{DOMAIN}"), "pass", "yes");
         for bringer in [&harness.acme, &harness.globex] {
             // Only the session's own tenant learns that its keys did not make this token.

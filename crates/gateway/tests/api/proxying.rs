@@ -29,7 +29,7 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 use crate::client::Line;
 use crate::gateway_credentials::{FakeHolders, KEY, holders};
 use crate::node::Node;
-use crate::ways::{Raw, Way, body};
+use crate::protocols::{Protocol, Raw, body};
 
 /// The memory of a gateway, bytes.
 const MEMORY: usize = 256 * 1024 * 1024;
@@ -216,12 +216,12 @@ async fn calls_and_pages_through_a_gateway_are_answered_as_without() {
     let gateway = Gateway::start(&[far.address]).await;
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;
-    for way in Way::ALL {
+    for protocol in Protocol::ALL {
         let method = "GetTenant";
-        let expected = node.line.call(way, method, &secret, b"").await.expect("an answer");
-        let answer = line.call(way, method, &secret, b"").await.expect("an answer");
-        assert_eq!(answer, expected, "{way:?}");
-        let refused = line.call(way, method, "swk_wrong", b"").await.expect_err("no key");
+        let expected = node.line.call(protocol, method, &secret, b"").await.expect("an answer");
+        let answer = line.call(protocol, method, &secret, b"").await.expect("an answer");
+        assert_eq!(answer, expected, "{protocol:?}");
+        let refused = line.call(protocol, method, "swk_wrong", b"").await.expect_err("no key");
         assert_eq!(reason(&refused), "CREDENTIAL_INVALID", "the far server checks the key");
     }
     let missing =
@@ -283,7 +283,7 @@ async fn a_lost_server_is_passed_over_and_no_server_is_unavailable() {
     let gateway = Gateway::start(&listeners.addresses()).await;
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;
-    let get = || async { line.call(Way::Grpc, "GetTenant", &secret, b"").await };
+    let get = || async { line.call(Protocol::Grpc, "GetTenant", &secret, b"").await };
     get().await.expect("an answer");
     listeners.far[0].die();
     for _ in 0..4 {
@@ -364,7 +364,7 @@ async fn what_a_lost_server_had_got_is_unknown_for_changes_and_unavailable_for_r
         let gateway = Gateway::start(&[far.address]).await;
         gateway.ready().await;
         let line = Line::connect(gateway.address).await;
-        let call = tokio::spawn(async move { line.call(Way::Grpc, method, KEY, b"").await });
+        let call = tokio::spawn(async move { line.call(Protocol::Grpc, method, KEY, b"").await });
         until("the server has got the call", async || counted.load(Ordering::SeqCst) == 1).await;
         far.die();
         let refused = call.await.expect("no panic").expect_err("the server is lost");
@@ -381,10 +381,10 @@ async fn a_server_that_stops_takes_no_more_calls_and_another_one_answers() {
     let gateway = Gateway::start(&servers.addresses()).await;
     gateway.ready().await;
     let line = Line::connect(gateway.address).await;
-    line.call(Way::Grpc, "GetTenant", &secret, b"").await.expect("an answer");
+    line.call(Protocol::Grpc, "GetTenant", &secret, b"").await.expect("an answer");
     servers.far[0].calls.stop();
     for _ in 0..8 {
-        let answer = line.call(Way::Grpc, "GetTenant", &secret, b"").await;
+        let answer = line.call(Protocol::Grpc, "GetTenant", &secret, b"").await;
         answer.expect("the other server answers");
     }
     drop((line, gateway, servers));
@@ -430,7 +430,7 @@ async fn a_server_says_which_calls_had_a_key_and_shows_its_map_to_no_client() {
     gateway.ready().await;
     let method = "GetTenant";
     let keyed = async |address: SocketAddr, secret: &str| {
-        let raw = Raw::post(Way::Grpc, method, body(Way::Grpc, method, b"")).with_key(secret);
+        let raw = Raw::post(Protocol::Grpc, method, body(Protocol::Grpc, method, b"")).with_key(secret);
         let answer = Line::connect(address).await.send(raw).await;
         answer.headers.contains_key("switchward-keyed")
     };
@@ -490,7 +490,7 @@ async fn what_may_have_several_commands_is_not_sent_again_to_another_server() {
         ("PollWork", 1),
     ] {
         counted.store(0, Ordering::SeqCst);
-        let refused = line.call(Way::Grpc, method, KEY, b"").await.expect_err("all servers stop");
+        let refused = line.call(Protocol::Grpc, method, KEY, b"").await.expect_err("all servers stop");
         assert_eq!(reason(&refused), "DRAINING", "{method}");
         assert_eq!(counted.load(Ordering::SeqCst), sent, "{method}");
     }

@@ -32,8 +32,8 @@ fn stray_reply(tenant: u32, more: &str, text: &str) -> Vec<u8> {
 
 /// A reply to a mail about this session that was never sent.
 fn reply_to((tenant, session): (u32, SessionId), more: &str, text: &str) -> Vec<u8> {
-    let way = switchward_state::approval::Way::Reply;
-    let token = MailKey([7; 32]).token(way, TenantId(tenant), session, OpenId(1), 0, "ann@example.com");
+    let usage = switchward_state::approval::TokenUse::Reply;
+    let token = MailKey([7; 32]).token(usage, TenantId(tenant), session, OpenId(1), 0, "ann@example.com");
     format!(
         "From: Ann <ann@example.com>\r\nTo: r+{token}@{DOMAIN}\r\nSubject: Re: release\r\nMessage-ID: <1@example.com>\r\n\
          {more}\r\n{text}\r\n"

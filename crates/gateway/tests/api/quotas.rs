@@ -7,8 +7,8 @@ use tonic::Status;
 
 use crate::client::Line;
 use crate::harness::Harness;
+use crate::protocols::Protocol;
 use crate::refusal::{Refusal, refused};
-use crate::ways::Way;
 
 const NONE: v1::Quotas = v1::Quotas { requests_per_second: None, sessions: None, bytes: None, weight: None };
 
@@ -68,13 +68,15 @@ async fn requests_beyond_the_rate_are_refused_until_time_passes() {
     let look = async |role: &str| look_by(&line, &harness, role).await;
     // All ways in, in turn: each call counts once, in every protocol.
     let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() }.encode_to_vec();
-    for way in Way::ALL.into_iter().cycle().take(8) {
+    for protocol in Protocol::ALL.into_iter().cycle().take(8) {
         let key = harness.globex.key("agent");
-        line.call(way, "GetTenant", key, &get).await.unwrap_or_else(|status| panic!("{way:?}: {status:?}"));
+        line.call(protocol, "GetTenant", key, &get)
+            .await
+            .unwrap_or_else(|status| panic!("{protocol:?}: {status:?}"));
     }
-    for way in Way::ALL {
+    for protocol in Protocol::ALL {
         let key = harness.globex.key("agent");
-        let refusal = refused(line.call(way, "GetTenant", key, &get).await, "QUOTA_EXCEEDED");
+        let refusal = refused(line.call(protocol, "GetTenant", key, &get).await, "QUOTA_EXCEEDED");
         named(&refusal, "requests_per_second", "4");
         let retry = refusal.others.iter().find(|detail| detail.starts_with("RetryInfo"));
         assert!(retry.is_some_and(|retry| retry.contains("250ms")), "{refusal:?}");

@@ -12,11 +12,11 @@ use tonic::{Code, Status};
 use crate::client::Line;
 use crate::harness::{Harness, deployment, named, tool_call};
 use crate::node::Node;
+use crate::protocols::Protocol;
 use crate::refusal::refused;
 use crate::requests::without_secrets;
 use crate::rpcs::{Rpc, all, set};
 use crate::servers::BRISK;
-use crate::ways::Way;
 use crate::working;
 
 /// Calls whose answers do not outlast the server, and why.
@@ -67,7 +67,7 @@ impl Sent {
     }
 
     async fn call(&self, harness: &Harness, line: &Line) -> Result<Bytes, Status> {
-        line.call(Way::Grpc, self.method, harness.acme.key(self.role), &self.request).await
+        line.call(Protocol::Grpc, self.method, harness.acme.key(self.role), &self.request).await
     }
 
     /// Repeats the call, and makes another one with its id.
@@ -83,7 +83,7 @@ impl Sent {
     async fn insist(&self, harness: &Harness, line: &Line, request: &[u8]) -> Result<Bytes, Status> {
         let mut outcome = None;
         until("the server answers", async || {
-            let answer = line.call(Way::Grpc, self.method, harness.acme.key(self.role), request).await;
+            let answer = line.call(Protocol::Grpc, self.method, harness.acme.key(self.role), request).await;
             let is_answer = answer.as_ref().err().is_none_or(|status| status.code() != Code::Unavailable);
             outcome = is_answer.then_some(answer);
             is_answer

@@ -9,10 +9,10 @@ use switchward_state::limits::REPLIES_KEPT_MS;
 
 use crate::calling::Pair;
 use crate::harness::{Harness, create_source, deployment, put_assistant};
+use crate::protocols::Protocol;
 use crate::refusal::{Refusal, refused};
 use crate::rpcs::{Rpc, all, set};
 use crate::same::shown;
-use crate::ways::Way;
 
 const DAY_MS: u64 = 24 * 3_600_000;
 /// Requests of one session within its quarter of an hour: more than are listed in its row.
@@ -22,7 +22,7 @@ const ASKED_MAX: usize = 100_000;
 
 async fn call(harness: &Harness, rpc: &Rpc, message: &DynamicMessage) -> Result<Json, tonic::Status> {
     let secret = harness.acme.key(rpc.role());
-    let outcome = harness.node.line.call(Way::Grpc, rpc.method, secret, &message.encode_to_vec()).await;
+    let outcome = harness.node.line.call(Protocol::Grpc, rpc.method, secret, &message.encode_to_vec()).await;
     outcome.map(|reply| shown(rpc, &reply))
 }
 
@@ -74,7 +74,7 @@ async fn an_answer_comes_again_to_the_byte_although_others_have_changed_what_it_
         set(&mut message, "request_id", Value::String(harness.fresh("bytes")));
         let again = async || {
             let (secret, request) = (harness.acme.key(rpc.role()), message.encode_to_vec());
-            harness.node.line.call(Way::Grpc, rpc.method, secret, &request).await
+            harness.node.line.call(Protocol::Grpc, rpc.method, secret, &request).await
         };
         let first = without_secrets(&rpc, &again().await.expect(rpc.method));
         let mut other = message.clone();
@@ -110,7 +110,7 @@ async fn an_answer_comes_again_to_the_byte_although_the_session_has_moved_on() {
         set(&mut message, "request_id", Value::String(harness.fresh("bytes")));
         let request = message.encode_to_vec();
         let again = async || {
-            harness.node.line.call(Way::Grpc, rpc.method, harness.acme.key(rpc.role()), &request).await
+            harness.node.line.call(Protocol::Grpc, rpc.method, harness.acme.key(rpc.role()), &request).await
         };
         let first = again().await.expect(rpc.method);
         let reply = DynamicMessage::decode(rpc.descriptor().output(), first.clone()).expect("a reply");
@@ -296,7 +296,7 @@ async fn comes_again(
     meanwhile: impl Future<Output = ()>,
 ) {
     let again = async || {
-        harness.node.line.call(Way::Grpc, method, harness.acme.key(role), &request.encode_to_vec()).await
+        harness.node.line.call(Protocol::Grpc, method, harness.acme.key(role), &request.encode_to_vec()).await
     };
     let first = again().await.expect(method);
     meanwhile.await;

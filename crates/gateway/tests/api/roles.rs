@@ -5,9 +5,9 @@ use prost_reflect::MethodDescriptor;
 use switchward_api::v1;
 
 use crate::harness::{Harness, ROLES};
+use crate::protocols::Protocol;
 use crate::refusal::{Refusal, refused};
 use crate::rpcs::{Rpc, all, changes};
-use crate::ways::Way;
 
 /// Calls that an agent must never make, whatever the published table says: with any of these it could pass a gate.
 const NEVER_AN_AGENT: [&str; 67] = [
@@ -112,9 +112,9 @@ pub(crate) fn allowed(method: &MethodDescriptor, role: &str) -> bool {
 async fn call(harness: &Harness, rpc: &Rpc, role: &str, message: &[u8]) -> Result<(), tonic::Status> {
     let (line, secret) = (&harness.node.line, harness.acme.key(role));
     if rpc.streams() {
-        return line.watch(Way::Grpc, rpc.method, secret, message).await.1;
+        return line.watch(Protocol::Grpc, rpc.method, secret, message).await.1;
     }
-    line.call(Way::Grpc, rpc.method, secret, message).await.map(drop)
+    line.call(Protocol::Grpc, rpc.method, secret, message).await.map(drop)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -144,8 +144,10 @@ async fn an_agent_is_kept_from_all_that_could_pass_a_gate() {
     for method in NEVER_AN_AGENT {
         let rpc = rpcs.iter().find(|rpc| rpc.method == method).expect("a row");
         let request = rpc.request(&harness).await.encode_to_vec();
-        for way in Way::ALL.into_iter().filter(|way| !rpc.streams() || *way != Way::Json) {
-            let outcome = harness.node.line.call(way, method, harness.acme.key("agent"), &request).await;
+        for protocol in
+            Protocol::ALL.into_iter().filter(|protocol| !rpc.streams() || *protocol != Protocol::Json)
+        {
+            let outcome = harness.node.line.call(protocol, method, harness.acme.key("agent"), &request).await;
             let refusal = refused(outcome, "ROLE_NOT_ALLOWED");
             assert_eq!(refusal.code, tonic::Code::PermissionDenied, "{method}");
         }
@@ -200,8 +202,9 @@ async fn only_an_admin_of_the_first_tenant_learns_of_other_tenants() {
     for (role, _) in ROLES {
         let (mut seen, before): (Vec<Refusal>, _) = (Vec::new(), harness.node.state().await);
         for (method, request) in about_tenants() {
-            for way in Way::ALL {
-                let outcome = harness.node.line.call(way, method, harness.globex.key(role), &request).await;
+            for protocol in Protocol::ALL {
+                let outcome =
+                    harness.node.line.call(protocol, method, harness.globex.key(role), &request).await;
                 seen.push(refused(outcome, "ROLE_NOT_ALLOWED").with(method, "METHOD"));
             }
         }
@@ -209,7 +212,7 @@ async fn only_an_admin_of_the_first_tenant_learns_of_other_tenants() {
         assert_eq!(harness.node.state().await, before, "a call by {role} changed the state");
         tried += seen.len();
     }
-    assert_eq!(tried, ROLES.len() * about_tenants().len() * Way::ALL.len());
+    assert_eq!(tried, ROLES.len() * about_tenants().len() * Protocol::ALL.len());
     harness.node.end().await;
 }
 

@@ -9,7 +9,7 @@ use switchward_api::{descriptor_pool, v1};
 
 use crate::harness::{Harness, bundle, deployment, named, put_assistant, tool_call};
 use crate::named::BESIDE;
-use crate::ways::find;
+use crate::protocols::find;
 
 /// The kind of resource that a name in a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 use serde_json::Value as Json;
 
 use crate::harness::Harness;
+use crate::protocols::Protocol;
 use crate::refusal::Refusal;
 use crate::rpcs::{Rpc, all, set};
-use crate::ways::Way;
 
 /// A reply as JSON, without what differs in a repetition: secrets, which are shown once, and a session's sequence, which
 /// the server's own bookkeeping advances after a call.
@@ -53,25 +53,25 @@ fn repeatable(harness: &Harness, mut message: DynamicMessage) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_done_and_read_is_the_same_by_every_way() {
+async fn what_is_done_and_read_is_the_same_by_every_protocol() {
     let harness = Harness::start().await;
     // The first poll leases the work.
     for rpc in all().into_iter().filter(|rpc| !rpc.streams() && rpc.method != "PollWork") {
         let secret = harness.acme.key(rpc.role());
         // Each way is first once: it makes the change, and the others repeat it.
-        for first in Way::ALL {
+        for first in Protocol::ALL {
             let request = repeatable(&harness, rpc.request(&harness).await);
             // What a tenant uses is shown as far as a server knows it.
             harness.node.caught_up().await;
-            let call = async |way| {
-                let outcome = harness.node.line.call(way, rpc.method, secret, &request).await;
-                let reply = outcome.unwrap_or_else(|e| panic!("{} by {way:?}: {e:?}", rpc.method));
+            let call = async |protocol| {
+                let outcome = harness.node.line.call(protocol, rpc.method, secret, &request).await;
+                let reply = outcome.unwrap_or_else(|e| panic!("{} by {protocol:?}: {e:?}", rpc.method));
                 shown(&rpc, &reply)
             };
             let wanted = call(first).await;
             let before = harness.node.state().await;
-            for way in Way::ALL {
-                assert_eq!(call(way).await, wanted, "{} by {way:?} after {first:?}", rpc.method);
+            for protocol in Protocol::ALL {
+                assert_eq!(call(protocol).await, wanted, "{} by {protocol:?} after {first:?}", rpc.method);
             }
             assert_eq!(harness.node.state().await, before, "{} was done twice", rpc.method);
         }
@@ -113,15 +113,15 @@ async fn bad(harness: &Harness, rpc: &Rpc) -> Vec<(&'static str, DynamicMessage,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_refused_is_refused_the_same_by_every_way() {
+async fn what_is_refused_is_refused_the_same_by_every_protocol() {
     let harness = Harness::start().await;
     let mut compared = 0;
     for rpc in all().into_iter().filter(|rpc| !rpc.streams()) {
         for (what, message, secret) in bad(&harness, &rpc).await {
             let bytes = message.encode_to_vec();
             let mut wanted: Option<Result<Json, Refusal>> = None;
-            for way in Way::ALL {
-                let outcome = harness.node.line.call(way, rpc.method, &secret, &bytes).await;
+            for protocol in Protocol::ALL {
+                let outcome = harness.node.line.call(protocol, rpc.method, &secret, &bytes).await;
                 let got = outcome.map(|reply| shown(&rpc, &reply)).map_err(|status| Refusal::of(&status));
                 assert!(got.is_err() || what == "nothing said", "{} accepted {what}", rpc.method);
                 let Err(refusal) = &got else { break };
@@ -129,7 +129,7 @@ async fn what_is_refused_is_refused_the_same_by_every_way() {
                 assert_eq!(
                     got,
                     *wanted.get_or_insert_with(|| got.clone()),
-                    "{} by {way:?}: {what}",
+                    "{} by {protocol:?}: {what}",
                     rpc.method
                 );
             }
@@ -140,19 +140,19 @@ async fn what_is_refused_is_refused_the_same_by_every_way() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_is_the_same_by_every_way_that_has_streams() {
+async fn a_stream_is_the_same_by_every_protocol_that_has_streams() {
     let harness = Harness::start().await;
     for rpc in all().into_iter().filter(|rpc| rpc.streams() && rpc.method != "StreamWork") {
         let request = rpc.request(&harness).await.encode_to_vec();
         let secret = harness.acme.key("agent");
-        let (wanted, end) = harness.node.line.watch(Way::Grpc, rpc.method, secret, &request).await;
+        let (wanted, end) = harness.node.line.watch(Protocol::Grpc, rpc.method, secret, &request).await;
         assert!(end.is_ok() && wanted.len() > 3, "{wanted:?} {end:?}");
-        for way in [Way::Web, Way::WebText] {
-            let (seen, end) = harness.node.line.watch(way, rpc.method, secret, &request).await;
-            assert!(end.is_ok(), "{way:?} {end:?}");
-            assert_eq!(seen, wanted, "{} by {way:?}", rpc.method);
+        for protocol in [Protocol::Web, Protocol::WebText] {
+            let (seen, end) = harness.node.line.watch(protocol, rpc.method, secret, &request).await;
+            assert!(end.is_ok(), "{protocol:?} {end:?}");
+            assert_eq!(seen, wanted, "{} by {protocol:?}", rpc.method);
         }
-        let refused = harness.node.line.call(Way::Json, rpc.method, secret, &request).await;
+        let refused = harness.node.line.call(Protocol::Json, rpc.method, secret, &request).await;
         assert_eq!(Refusal::of(&refused.expect_err("no stream in JSON")).reason, "UNIMPLEMENTED");
     }
     harness.node.end().await;

@@ -12,8 +12,8 @@ use tonic::Status;
 
 use crate::callbacks::{TOO_MANY, raw, refused, shipment};
 use crate::harness::{Harness, create_source};
+use crate::protocols::Raw;
 use crate::refusal;
-use crate::ways::Raw;
 
 const SECRET: &str = "sixteen letters.";
 

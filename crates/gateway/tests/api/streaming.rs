@@ -7,8 +7,8 @@ use switchward_api::v1::{self, worker_service_client::WorkerServiceClient};
 use tonic::{Code, Request, Status, Streaming, transport::Channel};
 
 use crate::harness::Harness;
+use crate::protocols::Protocol;
 use crate::refusal::{Refusal, refused};
-use crate::ways::Way;
 
 /// How long a test waits for something that must come at once.
 const SOON: Duration = Duration::from_secs(10);
@@ -184,7 +184,9 @@ async fn meanwhile(
     let poll = v1::PollWorkRequest { wanted: wanted(queue), wait, ..Default::default() };
     let (line, secret) = (harness.node.line.clone(), secret.to_owned());
     let waiting =
-        tokio::spawn(async move { line.call(Way::Grpc, "PollWork", &secret, &poll.encode_to_vec()).await });
+        tokio::spawn(
+            async move { line.call(Protocol::Grpc, "PollWork", &secret, &poll.encode_to_vec()).await },
+        );
     // Other calls come and go over the same connection before anything happens.
     for _ in 0..5 {
         assert!(ready(harness, "chore-that-never-was").await.is_empty());
@@ -242,44 +244,41 @@ fn kind_of(message: &[u8]) -> (String, String, u32, i32, Option<prost_types::Str
 
 /// Work is handed out once, so each way in has its own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_is_the_same_by_every_way_that_has_streams() {
+async fn it_is_the_same_by_every_protocol_that_has_streams() {
     let harness = Harness::start().await;
     let secret = harness.acme.key("worker");
     let mut wanted_items = None;
-    for way in [Way::Grpc, Way::Web, Way::WebText] {
+    for protocol in [Protocol::Grpc, Protocol::Web, Protocol::WebText] {
         let (_, queue) = harness.owing().await;
         more(&harness, &queue).await;
         let lifetime = Some(prost_types::Duration { seconds: 2, nanos: 0 });
         let request =
             v1::StreamWorkRequest { wanted: wanted(&queue), lifetime, max_items: 5, ..Default::default() };
-        let (seen, end) = harness.node.line.watch(way, "StreamWork", secret, &request.encode_to_vec()).await;
-        assert!(end.is_ok(), "{way:?} {end:?}");
+        let (seen, end) =
+            harness.node.line.watch(protocol, "StreamWork", secret, &request.encode_to_vec()).await;
+        assert!(end.is_ok(), "{protocol:?} {end:?}");
         let items: Vec<_> = seen.iter().map(|message| kind_of(message)).collect();
-        assert_eq!(items.len(), 2, "{way:?}: {items:?}");
-        assert_eq!(items, *wanted_items.get_or_insert_with(|| items.clone()), "{way:?}");
+        assert_eq!(items.len(), 2, "{protocol:?}: {items:?}");
+        assert_eq!(items, *wanted_items.get_or_insert_with(|| items.clone()), "{protocol:?}");
     }
-    let json = harness.node.line.call(Way::Json, "StreamWork", secret, b"").await;
+    let json = harness.node.line.call(Protocol::Json, "StreamWork", secret, b"").await;
     assert_eq!(Refusal::of(&json.expect_err("no stream in JSON")).reason, "UNIMPLEMENTED");
     harness.node.end().await;
 }
 
 /// A bad request is refused before anything is sent, and in the same way by every protocol.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_refused_is_refused_the_same_by_every_way() {
+async fn what_is_refused_is_refused_the_same_by_every_protocol() {
     let harness = Harness::start().await;
     let (_, queue) = harness.owing().await;
     let good = v1::StreamWorkRequest { wanted: wanted(&queue), ..Default::default() };
+    let foreign = v1::StreamWorkRequest { parent: "tenants/globex".into(), ..good.clone() };
     let of = |wanted: v1::WorkWanted| v1::StreamWorkRequest { wanted: Some(wanted), ..Default::default() };
     let day = 24 * 3_600;
     let rows = [
         ("CREDENTIAL_INVALID", "", "nobody", good.clone()),
         ("ROLE_NOT_ALLOWED", "", "agent", good.clone()),
-        (
-            "NOT_FOUND",
-            "",
-            "worker",
-            v1::StreamWorkRequest { parent: "tenants/globex".into(), ..good.clone() },
-        ),
+        ("NOT_FOUND", "", "worker", foreign),
         ("FIELD_INVALID", "max_items", "worker", v1::StreamWorkRequest { max_items: 101, ..good.clone() }),
         (
             "FIELD_INVALID",
@@ -321,13 +320,17 @@ async fn what_is_refused_is_refused_the_same_by_every_way() {
     for (reason, field, role, request) in rows {
         let secret = if role == "nobody" { "nobody" } else { harness.acme.key(role) };
         let mut first: Option<Refusal> = None;
-        for way in [Way::Grpc, Way::Web, Way::WebText] {
+        for protocol in [Protocol::Grpc, Protocol::Web, Protocol::WebText] {
             let bytes = request.encode_to_vec();
-            let (messages, end) = harness.node.line.watch(way, "StreamWork", secret, &bytes).await;
-            assert!(messages.is_empty(), "{reason} {field} by {way:?}");
+            let (messages, end) = harness.node.line.watch(protocol, "StreamWork", secret, &bytes).await;
+            assert!(messages.is_empty(), "{reason} {field} by {protocol:?}");
             let refusal = refused(end, reason);
             assert_eq!(refusal.fields, if field.is_empty() { vec![] } else { vec![field] }, "{refusal:?}");
-            assert_eq!(refusal, *first.get_or_insert_with(|| refusal.clone()), "{reason} {field} by {way:?}");
+            assert_eq!(
+                refusal,
+                *first.get_or_insert_with(|| refusal.clone()),
+                "{reason} {field} by {protocol:?}"
+            );
         }
     }
     assert_eq!(ready(&harness, &queue).await.len(), 1, "no work was leased");

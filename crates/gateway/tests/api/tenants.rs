@@ -5,9 +5,9 @@ use prost_reflect::Value;
 use switchward_api::v1;
 
 use crate::harness::{Harness, tool_call};
+use crate::protocols::Protocol;
 use crate::refusal::{Refusal, refused};
 use crate::rpcs::{Kind, Rpc, all, set};
-use crate::ways::Way;
 
 /// A session that was never started, and so a gate that was never opened.
 pub(crate) const NEVER: &str = "0123456789abcdefghjkmnpqrs";
@@ -90,11 +90,11 @@ async fn refused_name(harness: &Harness, rpc: &Rpc, field: &str, name: &str) -> 
     let (line, secret) = (&harness.node.line, harness.acme.key(rpc.role()));
     let before = harness.node.state().await;
     let outcome = if rpc.streams() {
-        let (messages, end) = line.watch(Way::Grpc, rpc.method, secret, &message.encode_to_vec()).await;
+        let (messages, end) = line.watch(Protocol::Grpc, rpc.method, secret, &message.encode_to_vec()).await;
         assert!(messages.is_empty(), "{} of {name} sent messages", rpc.method);
         end
     } else {
-        line.call(Way::Grpc, rpc.method, secret, &message.encode_to_vec()).await.map(drop)
+        line.call(Protocol::Grpc, rpc.method, secret, &message.encode_to_vec()).await.map(drop)
     };
     assert_eq!(harness.node.state().await, before, "{} of {name} changed the state", rpc.method);
     assert!(outcome.is_err(), "{} of {name} was accepted", rpc.method);
@@ -167,7 +167,7 @@ async fn lists_hold_what_is_the_callers_own() {
                 set(&mut message, field, Value::String("release".into()));
             }
             let bytes = message.encode_to_vec();
-            let reply = harness.node.line.call(Way::Json, rpc.method, tenant.key("admin"), &bytes).await;
+            let reply = harness.node.line.call(Protocol::Json, rpc.method, tenant.key("admin"), &bytes).await;
             let text = String::from_utf8_lossy(&reply.expect("a list")).into_owned();
             let names = text.matches("tenants/").count();
             assert_eq!(names, text.matches(&own).count(), "{} of {}", rpc.method, tenant.name);

@@ -5,9 +5,9 @@ use switchward_api::v1::{self, GateDecision};
 use tonic::Status;
 
 use crate::harness::Harness;
+use crate::protocols::{Protocol, Raw, body, reply, stream};
 use crate::refusal::{Refusal, refused};
 use crate::rpcs::all;
-use crate::ways::{Raw, Way, body, reply, stream};
 
 /// A parcel: the carrier notes it, then ships it.
 const SHIPMENT: &str = r#"{
@@ -90,12 +90,12 @@ async fn a_token_opens_nothing_else() {
     let mut first: Option<Refusal> = None;
     for rpc in all().into_iter().filter(|rpc| rpc.method != "RecordEvent") {
         let message = rpc.request(&harness).await.encode_to_vec();
-        let raw = Raw::post(Way::Grpc, rpc.method, body(Way::Grpc, rpc.method, &message));
+        let raw = Raw::post(Protocol::Grpc, rpc.method, body(Protocol::Grpc, rpc.method, &message));
         let answer = harness.node.line.send(raw.with_key(&token)).await;
         let outcome = if rpc.streams() {
-            stream(Way::Grpc, &answer).1
+            stream(Protocol::Grpc, &answer).1
         } else {
-            reply(Way::Grpc, rpc.method, &answer).map(drop)
+            reply(Protocol::Grpc, rpc.method, &answer).map(drop)
         };
         let refusal = Refusal::of(&outcome.expect_err("the token is refused"));
         assert_eq!(refusal, *first.get_or_insert_with(|| refusal.clone()), "{}", rpc.method);
@@ -148,12 +148,12 @@ async fn a_token_is_for_its_session_alone() {
     let before = harness.node.state().await;
     for forged in forged {
         let raw = Raw::post(
-            Way::Grpc,
+            Protocol::Grpc,
             "RecordEvent",
-            body(Way::Grpc, "RecordEvent", &event("noted").encode_to_vec()),
+            body(Protocol::Grpc, "RecordEvent", &event("noted").encode_to_vec()),
         );
         let answer = harness.node.line.send(raw.with_key(&forged)).await;
-        let status = reply(Way::Grpc, "RecordEvent", &answer).expect_err(&forged);
+        let status = reply(Protocol::Grpc, "RecordEvent", &answer).expect_err(&forged);
         assert_eq!(Refusal::of(&status).reason, "CREDENTIAL_INVALID", "{forged}");
     }
     assert_eq!(harness.node.state().await, before);
@@ -239,8 +239,9 @@ async fn read_all(harness: &Harness, role: &str, session: &v1::Session) -> Vec<(
     }
     let mut read = Vec::new();
     for (method, request) in calls {
-        for way in [Way::Grpc, Way::Json] {
-            let raw = Raw::post(way, method, body(way, method, &request)).with_key(harness.acme.key(role));
+        for protocol in [Protocol::Grpc, Protocol::Json] {
+            let raw = Raw::post(protocol, method, body(protocol, method, &request))
+                .with_key(harness.acme.key(role));
             read.push((method, harness.node.line.send(raw).await.body.to_vec()));
         }
     }
@@ -309,7 +310,7 @@ async fn only_operators_and_admins_read_reply_tokens() {
     let watch = v1::WatchSessionRequest { name: session.name.clone(), from_sequence: 1 }.encode_to_vec();
     for (role, reads) in [("agent", false), ("worker", false), ("operator", true), ("admin", true)] {
         let key = harness.acme.key(role);
-        let (updates, _) = harness.node.line.watch(Way::Grpc, "WatchSession", key, &watch).await;
+        let (updates, _) = harness.node.line.watch(Protocol::Grpc, "WatchSession", key, &watch).await;
         let all = String::from_utf8_lossy(&updates.concat()).into_owned();
         assert!(all.contains("session.started"), "{role} sees the history");
         assert_eq!(all.contains(&code), reads, "{role}");

@@ -10,8 +10,8 @@ use tonic::{Code, Request, Status, Streaming, transport::Channel};
 
 use crate::ending::id_of;
 use crate::harness::Harness;
+use crate::protocols::Protocol;
 use crate::refusal::Refusal;
-use crate::ways::Way;
 
 type Watch = Streaming<v1::WatchSessionResponse>;
 
@@ -71,7 +71,7 @@ async fn resumed_anywhere_it_gives_the_rest() {
     for from in 0..=newest + 2 {
         let request = v1::WatchSessionRequest { name: name.clone(), from_sequence: from }.encode_to_vec();
         let secret = harness.acme.key("approver");
-        let (messages, end) = harness.node.line.watch(Way::Grpc, "WatchSession", secret, &request).await;
+        let (messages, end) = harness.node.line.watch(Protocol::Grpc, "WatchSession", secret, &request).await;
         assert!(end.is_ok(), "from {from}: {end:?}");
         let seen: Vec<v1::SessionEvent> = messages
             .into_iter()

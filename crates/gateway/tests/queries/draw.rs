@@ -3,7 +3,7 @@
 
 use switchward_gateway::query::Bounds;
 use switchward_machine::{Bucket, Digest, OpenId, RunId, SessionId, TenantId, Time};
-use switchward_state::approval::{MailKey, MailToken, Way};
+use switchward_state::approval::{MailKey, MailToken, TokenUse};
 use switchward_state::session::ReplyToken;
 use switchward_testkit::Rng;
 
@@ -99,7 +99,7 @@ impl Draw {
     }
 
     pub(crate) fn mail_token(&mut self) -> MailToken {
-        let way = self.pick(&[Way::Reply, Way::Page, Way::Bounce]);
+        let way = self.pick(&[TokenUse::Reply, TokenUse::Page, TokenUse::Bounce]);
         let key = MailKey(self.bytes());
         key.token(way, self.tenant(), self.session(), self.open(), self.small(), &self.text())
     }

@@ -17,7 +17,7 @@ use switchward_machine::{
     Bucket, Channel, Digest, GateKind, Limit, Micros, NodeIx, OpenId, Period, RunId, SessionId, Status,
     TenantId, Time, WorkKind,
 };
-use switchward_state::approval::{MailKey, MailToken, Way};
+use switchward_state::approval::{MailKey, MailToken, TokenUse};
 use switchward_state::catalogue::Settings;
 use switchward_state::delivery::{EffectKind, Endpoint};
 use switchward_state::policy::{Args, LedgerRule};
@@ -50,7 +50,7 @@ fn check(name: &str, lines: &[(&str, Query)]) {
 }
 
 fn mail_token() -> MailToken {
-    MailKey([3; 32]).token(Way::Page, TENANT, SESSION, GATE, 2, "kim@example.com")
+    MailKey([3; 32]).token(TokenUse::Page, TENANT, SESSION, GATE, 2, "kim@example.com")
 }
 
 pub(crate) fn reply_token() -> ReplyToken {

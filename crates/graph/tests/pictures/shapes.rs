@@ -7,7 +7,7 @@ use switchward_machine::{
 };
 
 use switchward_graph::limits::VERTICES_MAX;
-use switchward_graph::{Graph, Kind, TooLarge, Way, dot, mermaid, svg};
+use switchward_graph::{EdgeKind, Graph, Kind, TooLarge, dot, mermaid, svg};
 
 fn machine(nodes: Vec<Node>) -> Machine {
     let blocked = Resolve::End(Ending::plain(Outcome::Blocked));
@@ -46,13 +46,13 @@ fn end(outcome: Outcome) -> Target {
     Target::End(Ending::plain(outcome))
 }
 
-/// `from -> to way: labels` of each edge.
+/// `from -> to kind: labels` of each edge.
 fn described(machine: &Machine) -> Vec<String> {
     let graph = Graph::of(machine);
     let name = |at: usize| graph.vertices[at].name.as_str();
     let edge = |edge: &switchward_graph::Edge| {
         let labels: Vec<&str> = edge.labels.iter().map(|label| label.whole.as_str()).collect();
-        format!("{} -> {} {}: {}", name(edge.from), name(edge.to), edge.way.word(), labels.join(", "))
+        format!("{} -> {} {}: {}", name(edge.from), name(edge.to), edge.kind.word(), labels.join(", "))
     };
     graph.edges.iter().map(edge).collect()
 }
@@ -140,7 +140,7 @@ fn what_cannot_be_reached_is_there_and_marked() {
             ("failed", false, false, false),
         ]
     );
-    assert!(graph.edges.iter().all(|edge| edge.way == Way::Free));
+    assert!(graph.edges.iter().all(|edge| edge.kind == EdgeKind::Free));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use switchward_expr::{APPROVALS, REJECTIONS};
 use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId, Time};
 use switchward_messages::{GateFacts, Medium, prose, reminder, rule};
 use switchward_state::ViewError;
-use switchward_state::approval::{MailKey, OpenGate, Way};
+use switchward_state::approval::{MailKey, OpenGate, TokenUse};
 use switchward_state::delivery::{Effect, EffectBody, MailHead, Purpose};
 use switchward_state::session::ReplyTokens;
 
@@ -61,8 +61,8 @@ pub(crate) fn outbound(
         choice: None,
         head: head.clone().map(|MailHead { from, to, cc }| Head { from, to, cc }),
     };
-    let token = |way, about, request| {
-        key.as_ref().map(|key| key.token(way, tenant, session, about, request, to).to_string())
+    let token = |usage, about, request| {
+        key.as_ref().map(|key| key.token(usage, tenant, session, about, request, to).to_string())
     };
     let gate = gate.unwrap_or(OpenId(0));
     // What its reply and its bounce are about; `None` if they lead to nothing.
@@ -70,7 +70,7 @@ pub(crate) fn outbound(
         Some(now @ GateView::Open(open, machine, _)) => {
             let request = open.body.asked.as_ref().and_then(|asked| asked.request_of(to));
             // Only those who are asked have a page.
-            outbound.page_token = request.and_then(|request| token(Way::Page, gate, request));
+            outbound.page_token = request.and_then(|request| token(TokenUse::Page, gate, request));
             if asks {
                 (outbound.subject, outbound.body) = (prose(&outbound.subject), prose(&outbound.body));
                 outbound.facts = facts(view, tenant, session, now)?;
@@ -84,8 +84,8 @@ pub(crate) fn outbound(
         }
         None => Some((OpenId(0), 0)),
     };
-    let of_way = |way| answered.and_then(|(about, request)| token(way, about, request));
-    (outbound.reply_token, outbound.bounce_token) = (of_way(Way::Reply), of_way(Way::Bounce));
+    let token_for = |usage| answered.and_then(|(about, request)| token(usage, about, request));
+    (outbound.reply_token, outbound.bounce_token) = (token_for(TokenUse::Reply), token_for(TokenUse::Bounce));
     put_tokens(&mut outbound, view, tenant, session)?;
     Ok(Some(outbound))
 }

@@ -25,7 +25,7 @@ const MAILS: [(&str, u32); 2] = [
 
 /// The policies of a session.
 #[derive(Debug)]
-pub(crate) struct Ways {
+pub(crate) struct Policies {
     pub(crate) attached: Vec<Document>,
     pub(crate) tenant: Vec<Document>,
     pub(crate) default_effect: DefaultEffect,
@@ -33,7 +33,7 @@ pub(crate) struct Ways {
     pub(crate) restart: bool,
 }
 
-impl Ways {
+impl Policies {
     /// The ledger, the role and the capability of every rule.
     pub(crate) fn counters(&self) -> Vec<(&'static str, String, String)> {
         let of = |process, documents: &[Document]| -> Vec<(&'static str, String, String)> {
@@ -93,9 +93,9 @@ pub(crate) struct Harness {
 
 impl Harness {
     /// Deploys the definition and the documents, and starts a session of the role agent.
-    pub(crate) fn begin(source: &str, ways: &Ways) -> Self {
+    pub(crate) fn begin(source: &str, policies: &Policies) -> Self {
         let settings = Settings {
-            default_effect: ways.default_effect,
+            default_effect: policies.default_effect,
             allow_foreign_role: false,
             default_set_in: DefaultSetIn::Tenant,
             any_approver_address: false,
@@ -104,7 +104,7 @@ impl Harness {
             quotas: Quotas::default(),
         };
         let mut harness = Self {
-            system: if ways.restart { Box::new(careful()) } else { Box::new(apart()) },
+            system: if policies.restart { Box::new(careful()) } else { Box::new(apart()) },
             tenant: TenantId(0),
             settings,
             session: SessionId([7; 16]),
@@ -122,7 +122,7 @@ impl Harness {
         };
         harness.tenant = tenant.id;
         let machine = harness.deploy(source);
-        for document in &ways.attached {
+        for document in &policies.attached {
             harness.deploy(&document.text.to_string());
             let (definition, policy, etag) = ("p".into(), document.name.clone(), String::new());
             let attach = AttachPolicy { definition, policy, attached: true, etag };
@@ -130,7 +130,7 @@ impl Harness {
                 .submit(Scope::Catalogue, Role::Author, Body::Policy(PolicyCommand::AttachPolicy(attach)))
                 .unwrap();
         }
-        for document in &ways.tenant {
+        for document in &policies.tenant {
             harness.deploy(&document.text.to_string());
             let set = SetTenantPolicy { name: document.name.clone(), version: None, key: None };
             harness

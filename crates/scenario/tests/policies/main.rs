@@ -7,7 +7,7 @@ mod document;
 mod harness;
 
 use document::{CALLS, Document, Says};
-use harness::{Harness, Move, Ways};
+use harness::{Harness, Move, Policies};
 use std::collections::BTreeMap;
 use switchward_state::policy::CallEffect;
 use switchward_state::{Key, Reply, Row};
@@ -50,25 +50,25 @@ fn a_document_says_the_same_to_a_checkpoint_process_and_to_a_conversation() {
     for seed in 1..=PAIRS {
         let mut rng = Rng::new(seed);
         let document = Document::draw(&mut rng, "guard", true);
-        let ways = Ways {
+        let policies = Policies {
             attached: vec![document.clone()],
             tenant: if rng.once_in(2) { vec![Document::draw(&mut rng, "wall", true)] } else { Vec::new() },
             default_effect: document::default_effect(&mut rng),
             restart: seed % 20 == 0,
         };
-        let mut one = Harness::begin(CHECKPOINT, &ways);
-        let mut other = Harness::begin(CONVERSATION, &ways);
+        let mut one = Harness::begin(CHECKPOINT, &policies);
+        let mut other = Harness::begin(CONVERSATION, &policies);
         for step in 0..STEPS_OF_EACH {
             let next = Move::draw(&mut rng, step);
             let (here, there) = (one.make(&next), other.make(&next));
-            assert_eq!(comparable(&here), comparable(&there), "seed {seed}, {next:?}\n{ways:#?}");
+            assert_eq!(comparable(&here), comparable(&there), "seed {seed}, {next:?}\n{policies:#?}");
             if let Ok(Reply::Authorized(said)) = &here {
                 let why = said.reason.clone().unwrap_or_default();
                 let grant = if said.granted_by.is_some() { " granted" } else { "" };
                 *seen.entry(format!("{}{grant} {why}", said.effect.word())).or_default() += 1;
             }
         }
-        for (process, role, capability) in ways.counters() {
+        for (process, role, capability) in policies.counters() {
             let key = |harness: &Harness| Key::ledger(harness.tenant(), process, &role, &capability);
             let row = |harness: &Harness| match harness.row(process, &key(harness)).as_deref() {
                 Some(Row::Ledger(row)) => {
@@ -79,7 +79,7 @@ fn a_document_says_the_same_to_a_checkpoint_process_and_to_a_conversation() {
             };
             let (here, there) = (row(&one), row(&other));
             *seen.entry(format!("ledger {}", here.is_some())).or_default() += 1;
-            assert_eq!(here, there, "seed {seed}: {process} {capability}\n{ways:#?}");
+            assert_eq!(here, there, "seed {seed}: {process} {capability}\n{policies:#?}");
         }
     }
     println!("{seen:#?}");
@@ -107,7 +107,7 @@ fn layers_together_are_as_strict_as_the_strictest_and_never_weaker() {
             (0..count).map(|at| Document::draw(&mut rng, &format!("{prefix}{at}"), false)).collect()
         };
         let (attached, tenant) = (draw("guard", 3), draw("wall", 2));
-        let ways = Ways {
+        let policies = Policies {
             attached: attached.into_iter().map(Document::of_every_role).collect(),
             tenant,
             default_effect: document::default_effect(&mut rng),
@@ -119,13 +119,17 @@ fn layers_together_are_as_strict_as_the_strictest_and_never_weaker() {
             None if rng.once_in(2) => CHECKPOINT.to_owned(),
             None => CONVERSATION.to_owned(),
         };
-        let mut harness = Harness::begin(&source, &ways);
-        let holding: Vec<&Document> =
-            ways.attached.iter().chain(&ways.tenant).filter(|document| document.speaks_to("agent")).collect();
+        let mut harness = Harness::begin(&source, &policies);
+        let holding: Vec<&Document> = policies
+            .attached
+            .iter()
+            .chain(&policies.tenant)
+            .filter(|document| document.speaks_to("agent"))
+            .collect();
         for capability in CALLS {
             let reply = harness.make(&Move::Call { capability, estimate: 0, args: "{}" });
             let Ok(Reply::Authorized(said)) = reply else { panic!("seed {seed}: {reply:?}") };
-            let default_effect = ways.default_effect;
+            let default_effect = policies.default_effect;
             let mut layers: Vec<Says> =
                 holding.iter().map(|document| document.says(capability, default_effect)).collect();
             // If documents apply, an own policy without rules counts as none.
@@ -142,9 +146,9 @@ fn layers_together_are_as_strict_as_the_strictest_and_never_weaker() {
                 CallEffect::Ask => Says::Ask,
                 CallEffect::Deny => Says::Deny,
             };
-            assert!(came >= strictest, "seed {seed}: {capability} {said:?}\n{ways:#?}");
+            assert!(came >= strictest, "seed {seed}: {capability} {said:?}\n{policies:#?}");
             let by_limit = said.reason.as_deref().is_some_and(|code| code != "POLICY_DENIED");
-            assert!(came == strictest || by_limit, "seed {seed}: {capability} {said:?}\n{ways:#?}");
+            assert!(came == strictest || by_limit, "seed {seed}: {capability} {said:?}\n{policies:#?}");
             assert!(said.rule.is_some(), "seed {seed}: {said:?}");
             let several = said.layers.len();
             assert!(several == 0 || several == layers.len(), "seed {seed}: {layers:?} {said:?}");

@@ -40,7 +40,7 @@ where
         next: None,
         notice: None,
         unheld: 0,
-        way: Way::First,
+        route: Route::First,
         sent: VecDeque::new(),
         in_flight: 0,
     };
@@ -53,7 +53,7 @@ where
 }
 
 /// How the next append is sent.
-enum Way {
+enum Route {
     /// By itself, as the first one is: it may be the only one.
     First,
     /// Over a stream that is not open yet.
@@ -105,7 +105,7 @@ struct Pipeline<'s, S> {
     notice: Option<Notice>,
     /// How many more notices are sent at once, since no entries have come after one that waited.
     unheld: u32,
-    way: Way,
+    route: Route,
     sent: VecDeque<Sent>,
     /// The length of what waits for an answer, bytes.
     in_flight: usize,
@@ -128,7 +128,7 @@ where
             let takes = self.next.is_none() && !self.exhausted && self.sent.len() < PIPELINE_APPENDS_MAX;
             let notice = self.notice.as_ref().filter(|_| self.next.is_none()).map(|notice| notice.until);
             let notice = OptionFuture::from(notice.map(sleep_until));
-            let (Some(first), Way::Open(open)) = (self.sent.front(), &mut self.way) else {
+            let (Some(first), Route::Open(open)) = (self.sent.front(), &mut self.route) else {
                 let come = tokio::select! {
                     biased;
                     append = self.input.next(), if takes => self.take(append),
@@ -165,7 +165,7 @@ where
         };
         let earlier = self.notice.take();
         let is_notice = append.entries.is_empty();
-        if is_notice && self.unheld == 0 && matches!(self.way, Way::Open(_)) {
+        if is_notice && self.unheld == 0 && matches!(self.route, Route::Open(_)) {
             let until = earlier.map_or_else(|| Instant::now() + COMMIT_NOTICE_WAIT, |notice| notice.until);
             self.notice = Some(Notice { append, until });
         } else {
@@ -197,8 +197,8 @@ where
             return Ok(None);
         }
         let answer = self.link.append(&append, bytes, &self.option).await?;
-        if matches!(self.way, Way::First) {
-            self.way = Way::Closed;
+        if matches!(self.route, Route::First) {
+            self.route = Route::Closed;
         }
         self.next = rest.map(encoded).transpose()?;
         Ok(Some(append.streamed(answer)))
@@ -206,27 +206,28 @@ where
 
     /// Returns true if the stream is open, after opening it if it is time to.
     async fn opened(&mut self) -> bool {
-        if let Way::Open(open) = &self.way
+        if let Route::Open(open) = &self.route
             && self.sent.is_empty()
             && open.used.elapsed() > APPEND_STREAM_IDLE / 2
         {
             // The other server may be about to close it.
-            self.way = Way::Closed;
+            self.route = Route::Closed;
         }
-        if let Way::Single(until) = self.way
+        if let Route::Single(until) = self.route
             && until <= Instant::now()
         {
-            self.way = Way::Closed;
+            self.route = Route::Closed;
         }
-        if matches!(self.way, Way::Closed) {
+        if matches!(self.route, Route::Closed) {
             let opened = Open::to(self.link).await;
-            self.way = opened.map_or_else(|| Way::Single(Instant::now() + APPEND_STREAM_AGAIN), Way::Open);
+            self.route =
+                opened.map_or_else(|| Route::Single(Instant::now() + APPEND_STREAM_AGAIN), Route::Open);
         }
-        matches!(self.way, Way::Open(_))
+        matches!(self.route, Route::Open(_))
     }
 
     async fn over_stream(&mut self, append: Appended, bytes: Bytes) -> Result<(), Failed> {
-        let Way::Open(open) = &mut self.way else {
+        let Route::Open(open) = &mut self.route else {
             return Err(self.link.failed(Kind::AppendStream, Duration::ZERO, PeerError::TimedOut));
         };
         let (length, wait) = (bytes.len(), self.link.append_wait(&self.option, bytes.len()));

@@ -87,10 +87,10 @@ impl Plan {
     fn of(view: &StateView, sessions: Vec<Late>) -> Result<Self, ViewError> {
         let mut plan = Self::default();
         for late in sessions {
-            match way(view, &late)? {
-                Way::Whole(session, bytes) => plan.add(&late, session, bytes),
-                Way::Steps => plan.large.push(late),
-                Way::Later => {}
+            match method(view, &late)? {
+                Method::Whole(session, bytes) => plan.add(&late, session, bytes),
+                Method::Steps => plan.large.push(late),
+                Method::Later => {}
             }
         }
         Ok(plan)
@@ -116,7 +116,7 @@ impl Plan {
 }
 
 /// How a session is removed.
-enum Way {
+enum Method {
     /// Whole: the session with its rows, and their bytes in memory.
     Whole(Expiring, usize),
     /// By a removal that takes several steps of a limited size.
@@ -127,20 +127,20 @@ enum Way {
 
 /// A session can be removed whole if it holds nothing of a ledger, no removal of it is under way, and its rows fit
 /// into one step.
-fn way(view: &StateView, late: &Late) -> Result<Way, ViewError> {
+fn method(view: &StateView, late: &Late) -> Result<Method, ViewError> {
     let row = view.row(&Key::session(late.tenant, late.id))?;
-    let Some(Row::Session(session)) = row.as_deref() else { return Ok(Way::Later) };
+    let Some(Row::Session(session)) = row.as_deref() else { return Ok(Method::Later) };
     if late.how == Removing::Trimmed {
-        return Ok(Way::Steps);
+        return Ok(Method::Steps);
     }
     if session.is_sending() {
-        return Ok(Way::Later);
+        return Ok(Method::Later);
     }
     let removing = session.removal.as_deref().is_some_and(|it| it.under_way() || it.how.hides());
     let (mut fits, mut bytes, mut keys) = (session.calls.is_empty() && !removing, 0, Vec::new());
     for kind in REMOVED_KINDS.into_iter().filter(|kind| !session.lacks(*kind)) {
         if !fits {
-            return Ok(Way::Steps);
+            return Ok(Method::Steps);
         }
         view.scan(&Key::prefix_of_session(late.tenant, late.id, kind), None, &mut |key, row| {
             let inner = matches!(&**row, Row::Outbox(effect) if effect.body.inner());
@@ -151,5 +151,5 @@ fn way(view: &StateView, late: &Late) -> Result<Way, ViewError> {
         })?;
     }
     let session = Expiring { session: late.id, keys, sequence: session.sequence };
-    Ok(if fits { Way::Whole(session, bytes) } else { Way::Steps })
+    Ok(if fits { Method::Whole(session, bytes) } else { Method::Steps })
 }

@@ -67,11 +67,11 @@ impl PeerStream for Chunks {
     }
 }
 
-/// The way to the follower.
-struct Way(Arc<Follower>);
+/// Answers calls by itself, and opens streams to the follower.
+struct ToFollower(Arc<Follower>);
 
 #[async_trait]
-impl Transport for Way {
+impl Transport for ToFollower {
     async fn call(&self, _: u64, _: PeerConnection, _: PeerRequest, _: Duration) -> Result<Bytes, PeerError> {
         Ok(success())
     }
@@ -107,7 +107,7 @@ fn notice(committed: u64) -> Append {
 #[tokio::test(start_paused = true)]
 async fn a_notice_goes_with_the_entries_that_follow_it_or_a_moment_later() {
     let follower = Arc::new(Follower::default());
-    let peers = RaftPeers::new(1, Arc::new(Way(Arc::clone(&follower))));
+    let peers = RaftPeers::new(1, Arc::new(ToFollower(Arc::clone(&follower))));
     let mut link = peers.network(GroupId(1)).new_client(2, &BasicNode::default()).await;
     let (input, appends) = unbounded();
     let put = |append| input.unbounded_send(append).unwrap();

@@ -22,9 +22,9 @@ const DIGITS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// The text of a token whose numbers are as large as they can be, bytes.
 pub const MAIL_TOKEN_BYTES_MAX: usize = 84;
 
-/// The way on which a token comes back.
+/// What a token allows; one of another use is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Way {
+pub enum TokenUse {
     /// A reply by mail.
     Reply,
     /// The decision page.
@@ -106,7 +106,7 @@ impl MailKey {
     #[must_use]
     pub fn token(
         &self,
-        way: Way,
+        usage: TokenUse,
         tenant: TenantId,
         session: SessionId,
         about: OpenId,
@@ -114,16 +114,16 @@ impl MailKey {
         address: &str,
     ) -> MailToken {
         let mut token = MailToken { tenant, session, about, request, code: [0; CODE_BYTES] };
-        let code = self.keyed(&token.signed(way, address)).finalize().into_bytes();
+        let code = self.keyed(&token.signed(usage, address)).finalize().into_bytes();
         token.code.copy_from_slice(&code[..CODE_BYTES]);
         token
     }
 
-    /// Whether a token was made with this key, for this way and this person, whose address is compared without regard to
+    /// Whether a token was made with this key, for this use and this person, whose address is compared without regard to
     /// case. Takes the same time for every code.
     #[must_use]
-    pub fn made(&self, token: &MailToken, way: Way, address: &str) -> bool {
-        self.keyed(&token.signed(way, address)).verify_truncated_left(&token.code).is_ok()
+    pub fn made(&self, token: &MailToken, usage: TokenUse, address: &str) -> bool {
+        self.keyed(&token.signed(usage, address)).verify_truncated_left(&token.code).is_ok()
     }
 
     /// The code that recognises a person on the decision page of this token, if it was sent then: [`PAGE_CODE_DIGITS`]
@@ -173,13 +173,13 @@ impl MailKey {
 }
 
 impl MailToken {
-    fn signed(&self, way: Way, address: &str) -> Vec<u8> {
-        let way: &[u8] = match way {
-            Way::Reply => b"mail.reply.",
-            Way::Page => b"mail.page.",
-            Way::Bounce => b"mail.bounce.",
+    fn signed(&self, usage: TokenUse, address: &str) -> Vec<u8> {
+        let usage: &[u8] = match usage {
+            TokenUse::Reply => b"mail.reply.",
+            TokenUse::Page => b"mail.page.",
+            TokenUse::Bounce => b"mail.bounce.",
         };
-        self.signed_as(way, address)
+        self.signed_as(usage, address)
     }
 
     fn signed_as(&self, what: &[u8], address: &str) -> Vec<u8> {
@@ -293,14 +293,14 @@ mod tests {
         MailKey([7; 32])
     }
 
-    fn token(way: Way, about: u64, request: u32, address: &str) -> MailToken {
-        key().token(way, TenantId(3), SessionId([9; 16]), OpenId(about), request, address)
+    fn token(usage: TokenUse, about: u64, request: u32, address: &str) -> MailToken {
+        key().token(usage, TenantId(3), SessionId([9; 16]), OpenId(about), request, address)
     }
 
     #[test]
     fn a_text_comes_back_in_any_case() {
         for (about, request) in [(0, 0), (127, 1), (128, 2), (u64::MAX, u32::MAX)] {
-            let token = token(Way::Reply, about, request, "kim@acme.example");
+            let token = token(TokenUse::Reply, about, request, "kim@acme.example");
             let text = token.to_string();
             assert!(text.len() <= MAIL_TOKEN_BYTES_MAX, "{text} has {} bytes", text.len());
             assert_eq!(text.parse(), Ok(token.clone()));
@@ -310,31 +310,31 @@ mod tests {
 
     #[test]
     fn a_usual_token_leaves_space_for_a_prefix_in_an_address() {
-        let text = token(Way::Reply, 9_999, 3, "kim@acme.example").to_string();
+        let text = token(TokenUse::Reply, 9_999, 3, "kim@acme.example").to_string();
         assert!(text.len() <= 60, "{} has {} bytes; the part before the @ has at most 64", text, text.len());
     }
 
     #[test]
     fn it_is_worth_nothing_for_others_or_another_way() {
-        let token = token(Way::Reply, 5, 0, "kim@acme.example");
+        let token = token(TokenUse::Reply, 5, 0, "kim@acme.example");
         let key = key();
-        assert!(key.made(&token, Way::Reply, "Kim@Acme.example"));
-        assert!(!key.made(&token, Way::Page, "kim@acme.example"));
-        assert!(!key.made(&token, Way::Reply, "dana@acme.example"));
-        assert!(!MailKey([8; 32]).made(&token, Way::Reply, "kim@acme.example"));
+        assert!(key.made(&token, TokenUse::Reply, "Kim@Acme.example"));
+        assert!(!key.made(&token, TokenUse::Page, "kim@acme.example"));
+        assert!(!key.made(&token, TokenUse::Reply, "dana@acme.example"));
+        assert!(!MailKey([8; 32]).made(&token, TokenUse::Reply, "kim@acme.example"));
         let later = MailToken { request: 1, ..token };
-        assert!(!key.made(&later, Way::Reply, "kim@acme.example"));
+        assert!(!key.made(&later, TokenUse::Reply, "kim@acme.example"));
     }
 
     #[test]
     fn every_changed_or_missing_sign_is_seen() {
-        let text = token(Way::Reply, 5, 0, "kim@acme.example").to_string();
+        let text = token(TokenUse::Reply, 5, 0, "kim@acme.example").to_string();
         for at in 0..text.len() {
             let mut signs: Vec<char> = text.chars().collect();
             signs[at] = if signs[at] == 'a' { 'b' } else { 'a' };
             let changed: String = signs.iter().collect();
             let taken = changed.parse::<MailToken>().is_ok_and(|token| {
-                token.session == SessionId([9; 16]) && key().made(&token, Way::Reply, "kim@acme.example")
+                token.session == SessionId([9; 16]) && key().made(&token, TokenUse::Reply, "kim@acme.example")
             });
             assert!(!taken, "{changed}");
             assert!(text[..at].parse::<MailToken>().is_err(), "{}", &text[..at]);

@@ -26,7 +26,7 @@ mod warning;
 pub use command::ApprovalCommand;
 pub use command::{AnswerGate, DecideGate, DiscussGate, EnterPageCode, PageProof, RecordReply, SendPageCode};
 pub use event::ApprovalEvent;
-pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, SignInPart, Way};
+pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, SignInPart, TokenUse};
 pub use notice::{Closing, Decider, NotCounted, Notice, Progress, Receipt, ReplyOutcome};
 pub use own_words::own_words;
 pub use page_code_events::{PageCodeFact, PageCodeStep};

@@ -145,10 +145,11 @@ pub struct DeferEffect {
     pub made: bool,
 }
 
-/// A mail has come back. A token of [`Way::Bounce`](crate::approval::Way), which stands in no header of a mail, proves the bounce: its
-/// recipient counts as out of reach, and if nobody else can be reached, the gate's next round begins. A token of a reply
-/// address is known to everybody whom the mail was forwarded to: then the gate shows a warning, and nothing else changes.
-/// Of a gate that is closed, or of a mail that is no more wanted, it changes nothing.
+/// A mail has come back. A token of [`TokenUse::Bounce`](crate::approval::TokenUse), which stands in no header of a
+/// mail, proves the bounce: its recipient counts as out of reach, and if nobody else can be reached, the gate's next
+/// round begins. A token of a reply address is known to everybody whom the mail was forwarded to: then the gate shows a
+/// warning, and nothing else changes. Of a gate that is closed, or of a mail that is no more wanted, it changes
+/// nothing.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct RecordBounce {
     /// The token of the mail; it names whom it went to.

@@ -108,7 +108,7 @@ fn print_json(name: &str, compiled: &Compiled, graph: &Graph) -> Result<(), Exit
         .iter()
         .map(|edge| {
             let labels: Vec<&str> = edge.labels.iter().map(|label| label.whole.as_str()).collect();
-            json!({ "from": edge.from, "to": edge.to, "way": edge.way.word(), "labels": labels })
+            json!({ "from": edge.from, "to": edge.to, "kind": edge.kind.word(), "labels": labels })
         })
         .collect();
     report["graph"] = json!({ "name": graph.name, "vertices": vertices, "edges": edges });

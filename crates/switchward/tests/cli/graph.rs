@@ -117,7 +117,7 @@ fn json_is_the_graph() {
     });
     assert_eq!((&graph["name"], &graph["vertices"][0]), (&json!("deploy-gate"), &vertex));
     assert_eq!(graph["vertices"][3]["kind"], "end");
-    assert_eq!(graph["edges"][2], json!({ "from": 1, "to": 2, "way": "free", "labels": ["yes", "n/a"] }));
+    assert_eq!(graph["edges"][2], json!({ "from": 1, "to": 2, "kind": "free", "labels": ["yes", "n/a"] }));
     let ended = run(["graph", &deploy_gate(), "-o", "json", "--as", "svg"]).with_code(2);
     assert!(ended.error()["message"].as_str().unwrap().contains("--to FILE"), "{ended:?}");
 }

@@ -15,9 +15,9 @@ use super::dice::Dice;
 use super::values::{hard, leaves, put};
 use super::{Attack, Target, targets_that_end};
 use crate::harness::{Harness, ROLES};
+use crate::protocols::{Protocol, Raw, body, frame};
 use crate::roles::allowed;
 use crate::rpcs::Rpc;
-use crate::ways::{Raw, Way, body, frame};
 
 /// Calls after which a new server begins, so that lists stay short.
 const CALLS_OF_A_SERVER: usize = 6_000;
@@ -62,14 +62,14 @@ fn raw(target: &Target, dice: &mut Dice) -> (Raw, String) {
         let values = hard(path.last().expect("a field"));
         put(&mut message, path, dice.pick(&values).clone());
     }
-    let (method, way) = (target.rpc.method, *dice.pick(&Way::ALL));
+    let (method, protocol) = (target.rpc.method, *dice.pick(&Protocol::ALL));
     let bytes = message.encode_to_vec();
-    let what = format!("{bytes:.400?} by {way:?}");
-    let raw = match (dice.below(5), way) {
-        (0, Way::Grpc | Way::Web) => Raw::post(way, method, frame(0, &dice.damage(&bytes))),
+    let what = format!("{bytes:.400?} by {protocol:?}");
+    let raw = match (dice.below(5), protocol) {
+        (0, Protocol::Grpc | Protocol::Web) => Raw::post(protocol, method, frame(0, &dice.damage(&bytes))),
         // Values without JSON, such as NaN, go by gRPC.
-        (_, Way::Json) => super::by(way, &target.rpc, &message),
-        _ => Raw::post(way, method, body(way, method, &bytes)),
+        (_, Protocol::Json) => super::by(protocol, &target.rpc, &message),
+        _ => Raw::post(protocol, method, body(protocol, method, &bytes)),
     };
     (raw, what)
 }

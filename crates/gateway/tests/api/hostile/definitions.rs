@@ -7,8 +7,8 @@ use switchward_api::v1;
 
 use super::dice::Dice;
 use super::{Attack, Target, by};
+use crate::protocols::{Protocol, reply};
 use crate::rpcs::all;
-use crate::ways::{Way, reply};
 
 pub(super) const SENT: usize = 5_000;
 const CHANGED: usize = 1_200;
@@ -237,20 +237,20 @@ async fn wrong_definitions_get_findings() {
     let (mut good, mut bad) = (0, 0);
     for (turn, (path, content)) in sources(&mut Dice::new(6)).into_iter().enumerate() {
         let what = format!("{path}: {:.300}", String::from_utf8_lossy(&content));
-        let way = Way::ALL[turn % Way::ALL.len()];
+        let protocol = Protocol::ALL[turn % Protocol::ALL.len()];
         let files = bundle(&path, &content);
         set(&mut check, &v1::CheckDefinitionRequest { files: files.clone(), format: 0 });
-        let raw = by(way, &check.rpc, &check.good);
+        let raw = by(protocol, &check.rpc, &check.good);
         let answer = check.shoot(&mut attack, raw, what.clone()).await;
         let answer = answer.unwrap_or_else(|| panic!("a bundle with errors must get an answer: {what}"));
-        let answer = reply(way, "CheckDefinition", &answer).expect("a reply");
+        let answer = reply(protocol, "CheckDefinition", &answer).expect("a reply");
         let checked = v1::CheckDefinitionResponse::decode(answer).expect("a reply");
         let errors =
             checked.findings.iter().filter(|finding| finding.severity() == v1::Severity::Error).count();
         assert_eq!(checked.ok, errors == 0, "{what}: {:?}", checked.findings);
 
         set(&mut deploy, &v1::DeployDefinitionRequest { files, ..v1::DeployDefinitionRequest::default() });
-        let raw = by(way, &deploy.rpc, &deploy.good);
+        let raw = by(protocol, &deploy.rpc, &deploy.good);
         let deployed = deploy.shoot(&mut attack, raw, what.clone()).await;
         assert_eq!(checked.ok, deployed.is_some(), "checked and deployed: {what}");
         *(if checked.ok { &mut good } else { &mut bad }) += 1;
@@ -292,7 +292,7 @@ async fn wrong_bundles_are_refused_by_field() {
                     &v1::DeployDefinitionRequest { files, ..v1::DeployDefinitionRequest::default() },
                 );
             }
-            let raw = by(Way::Grpc, &target.rpc, &target.good).with_key(&target.secret);
+            let raw = by(Protocol::Grpc, &target.rpc, &target.good).with_key(&target.secret);
             let answer = attack.harness.node.line.send(raw.clone()).await;
             let refusal = crate::refusal::refused(super::outcome(&answer), "FIELD_INVALID");
             assert_eq!(refusal.fields, [*field], "{method}");

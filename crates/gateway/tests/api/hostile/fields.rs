@@ -3,7 +3,7 @@
 use prost_reflect::{FieldDescriptor, Kind, Value};
 
 use super::values::{Path, hard, leaves, put, shown};
-use super::{Attack, CLOCK, Target, by, targets_that_end, ways};
+use super::{Attack, CLOCK, Target, by, protocols, targets_that_end};
 use crate::rpcs::all;
 
 pub(super) const SENT: usize = 8_000;
@@ -54,9 +54,9 @@ async fn every_field(attack: &mut Attack, target: &mut Target, turn: &mut usize)
         for (at, value) in hard(&field).into_iter().enumerate() {
             let mut message = target.good.clone();
             put(&mut message, &path, value.clone());
-            let way = ways(&target.rpc)[*turn % ways(&target.rpc).len()];
-            let what = format!("{}, hard value {at}, by {way:?}", shown(&path));
-            let raw = by(way, &target.rpc, &message);
+            let protocol = protocols(&target.rpc)[*turn % protocols(&target.rpc).len()];
+            let what = format!("{}, hard value {at}, by {protocol:?}", shown(&path));
+            let raw = by(protocol, &target.rpc, &message);
             let accepted = target.shoot(attack, raw, what.clone()).await.is_some();
             let odd = means_nothing(&field, &value) && !unasked(target, &path);
             assert!(!accepted || !odd, "{} accepted {what}", target.rpc.method);

@@ -7,8 +7,8 @@ use prost::{
 };
 
 use super::dice::Dice;
-use super::{Attack, targets, ways};
-use crate::ways::{Raw, Way, base64, frame};
+use super::{Attack, protocols, targets};
+use crate::protocols::{Protocol, Raw, base64, frame};
 
 pub(super) const SENT: usize = 4_000;
 const DAMAGED: usize = 70;
@@ -61,9 +61,9 @@ fn framed(dice: &mut Dice, message: &[u8]) -> Bytes {
     bytes.into()
 }
 
-fn raw(way: Way, method: &str, framed: &Bytes) -> Raw {
-    let body = if way == Way::WebText { base64(framed).into() } else { framed.clone() };
-    Raw::post(way, method, body)
+fn raw(protocol: Protocol, method: &str, framed: &Bytes) -> Raw {
+    let body = if protocol == Protocol::WebText { base64(framed).into() } else { framed.clone() };
+    Raw::post(protocol, method, body)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,9 +71,10 @@ async fn damaged_messages_and_frames() {
     let mut attack = Attack::start("frames").await;
     let mut dice = Dice::new(2);
     for mut target in targets(&attack).await {
-        let methods: Vec<Way> = ways(&target.rpc).iter().copied().filter(|way| *way != Way::Json).collect();
+        let methods: Vec<Protocol> =
+            protocols(&target.rpc).iter().copied().filter(|protocol| *protocol != Protocol::Json).collect();
         for turn in 0..DAMAGED + ODD_FIELDS {
-            let way = methods[turn % methods.len()];
+            let protocol = methods[turn % methods.len()];
             let good = target.good.encode_to_vec();
             let bad = if turn < DAMAGED {
                 frame(0, &dice.damage(&good))
@@ -81,10 +82,10 @@ async fn damaged_messages_and_frames() {
                 let with = [good, odd_field(&mut dice)].concat();
                 if turn % 3 == 0 { framed(&mut dice, &with) } else { frame(0, &with) }
             };
-            let raw = raw(way, target.rpc.method, &bad);
-            target.shoot(&mut attack, raw, format!("{bad:?} by {way:?}")).await;
+            let raw = raw(protocol, target.rpc.method, &bad);
+            target.shoot(&mut attack, raw, format!("{bad:?} by {protocol:?}")).await;
         }
-        let text = Raw::post(Way::WebText, target.rpc.method, dice.bytes(60));
+        let text = Raw::post(Protocol::WebText, target.rpc.method, dice.bytes(60));
         target.shoot(&mut attack, text, "no base64".into()).await;
     }
     attack.end(SENT).await;

@@ -5,10 +5,10 @@ use prost_reflect::{ReflectMessage, Value};
 use tonic::Code;
 
 use super::dice::Dice;
-use super::{Attack, Shot, Target, by, outcome, targets, targets_that_end, ways};
+use super::{Attack, Shot, Target, by, outcome, protocols, targets, targets_that_end};
+use crate::protocols::{Protocol, Raw};
 use crate::refusal::Refusal;
 use crate::rpcs::set;
-use crate::ways::{Raw, Way};
 
 pub(super) const SENT: usize = 1_500;
 
@@ -69,14 +69,14 @@ async fn odd_heads() {
     let mut attack = Attack::start("heads").await;
     let mut dice = Dice::new(3);
     for mut target in targets_that_end(&attack).await {
-        let way = ways(&target.rpc)[dice.below(ways(&target.rpc).len())];
-        let all = heads(&by(way, &target.rpc, &target.good), &mut dice);
+        let protocol = protocols(&target.rpc)[dice.below(protocols(&target.rpc).len())];
+        let all = heads(&by(protocol, &target.rpc, &target.good), &mut dice);
         for (at, (what, _)) in all.iter().enumerate() {
             // After an accepted request, there is a new good one.
-            let (_, raw) =
-                heads(&by(way, &target.rpc, &target.good), &mut Dice::new(3)).remove(at.min(all.len() - 1));
+            let (_, raw) = heads(&by(protocol, &target.rpc, &target.good), &mut Dice::new(3))
+                .remove(at.min(all.len() - 1));
             if raw.method != Method::HEAD {
-                target.shoot(&mut attack, raw, format!("{what} by {way:?}")).await;
+                target.shoot(&mut attack, raw, format!("{what} by {protocol:?}")).await;
             }
         }
     }
@@ -93,7 +93,7 @@ async fn a_call_that_ran_out_of_time_is_done_once_or_not_at_all() {
                 let id = Value::String(attack.harness.fresh("late"));
                 set(&mut target.good, "request_id", id);
             }
-            let raw = by(Way::Grpc, &target.rpc, &target.good).with_key(&target.secret);
+            let raw = by(Protocol::Grpc, &target.rpc, &target.good).with_key(&target.secret);
             let answer = attack.harness.node.line.send(raw.clone().with("grpc-timeout", timeout)).await;
             // Whether the others are late is a matter of luck.
             let refused = outcome(&answer).err();

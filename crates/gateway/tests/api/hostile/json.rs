@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use super::dice::Dice;
 use super::{Attack, targets};
 use crate::harness::Harness;
-use crate::ways::{Raw, Way};
+use crate::protocols::{Protocol, Raw};
 
 pub(super) const SENT: usize = 6_000;
 const DAMAGED: usize = 60;
@@ -158,7 +158,8 @@ async fn every_position_of_every_json_with_every_wrong_value() {
         }
         let mut all = Vec::new();
         pointers(&full(&attack.harness, &target.good), "", &mut all);
-        let first = Raw::post(Way::Json, target.rpc.method, full(&attack.harness, &target.good).to_string());
+        let first =
+            Raw::post(Protocol::Json, target.rpc.method, full(&attack.harness, &target.good).to_string());
         let good = target.shoot(&mut attack, first, "nothing wrong".into()).await;
         assert!(good.is_some(), "{} refuses the unchanged request", target.rpc.method);
         for at in &all {
@@ -166,14 +167,14 @@ async fn every_position_of_every_json_with_every_wrong_value() {
                 let mut body = full(&attack.harness, &target.good);
                 let Some(slot) = body.pointer_mut(at) else { continue };
                 *slot = value;
-                let raw = Raw::post(Way::Json, target.rpc.method, body.to_string());
+                let raw = Raw::post(Protocol::Json, target.rpc.method, body.to_string());
                 target.shoot(&mut attack, raw, format!("{at}: {body:.400}")).await;
             }
         }
         let good = serde_json::to_string(&target.good).expect("proto-JSON");
         for body in bodies(&good, &mut dice) {
             let what = format!("{:.400}", String::from_utf8_lossy(&body));
-            target.shoot(&mut attack, Raw::post(Way::Json, target.rpc.method, body), what).await;
+            target.shoot(&mut attack, Raw::post(Protocol::Json, target.rpc.method, body), what).await;
         }
     }
     attack.end(SENT).await;

@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 use tonic::{Code, Status};
 
 use crate::harness::Harness;
+use crate::protocols::{Answer, Protocol, Raw, json_error, stream};
 use crate::refusal::Refusal;
 use crate::rpcs::Rpc;
-use crate::ways::{Answer, Raw, Way, json_error, stream};
 
 /// The least number of requests that each family sends; more is fine.
 const SENT_MIN: [(&str, usize); 7] = [
@@ -170,13 +170,13 @@ fn outcome(answer: &Answer) -> Result<(), Status> {
         |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = header("content-type");
     if kind.starts_with("application/grpc-web-text") {
-        return stream(Way::WebText, answer).1;
+        return stream(Protocol::WebText, answer).1;
     }
     if kind.starts_with("application/grpc-web") {
-        return stream(Way::Web, answer).1;
+        return stream(Protocol::Web, answer).1;
     }
     if kind.starts_with("application/grpc") {
-        return stream(Way::Grpc, answer).1;
+        return stream(Protocol::Grpc, answer).1;
     }
     if answer.status == StatusCode::OK { Ok(()) } else { Err(json_error(&answer.json())) }
 }
@@ -200,20 +200,20 @@ fn judge(status: &Status, what: &str) {
 }
 
 /// A message by a way in; by gRPC if it has no JSON.
-fn by(way: Way, rpc: &Rpc, message: &DynamicMessage) -> Raw {
+fn by(protocol: Protocol, rpc: &Rpc, message: &DynamicMessage) -> Raw {
     let bytes = message.encode_to_vec();
-    if way == Way::Json {
+    if protocol == Protocol::Json {
         return match serde_json::to_vec(message) {
-            Ok(json) => Raw::post(way, rpc.method, json),
-            Err(_) => Raw::post(Way::Grpc, rpc.method, crate::ways::frame(0, &bytes)),
+            Ok(json) => Raw::post(protocol, rpc.method, json),
+            Err(_) => Raw::post(Protocol::Grpc, rpc.method, crate::protocols::frame(0, &bytes)),
         };
     }
-    Raw::post(way, rpc.method, crate::ways::body(way, rpc.method, &bytes))
+    Raw::post(protocol, rpc.method, crate::protocols::body(protocol, rpc.method, &bytes))
 }
 
 /// The ways by which a method can be called.
-fn ways(rpc: &Rpc) -> &'static [Way] {
-    if rpc.streams() { &[Way::Grpc, Way::Web, Way::WebText] } else { &Way::ALL }
+fn protocols(rpc: &Rpc) -> &'static [Protocol] {
+    if rpc.streams() { &[Protocol::Grpc, Protocol::Web, Protocol::WebText] } else { &Protocol::ALL }
 }
 
 /// A call with a good request, which is renewed after an accepted one.

@@ -3,7 +3,7 @@
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 
 use super::dice::Dice;
-use super::{Attack, Target, by, targets_that_end, ways};
+use super::{Attack, Target, by, protocols, targets_that_end};
 use crate::rpcs::set;
 
 pub(super) const SENT: usize = 5_000;
@@ -122,7 +122,7 @@ async fn shoot(attack: &mut Attack, target: &mut Target, field: &str, text: Stri
     let what = format!("{field} = {text:?}");
     let value = if field == "args" { Value::Bytes(text.into_bytes().into()) } else { Value::String(text) };
     set(&mut message, field, value);
-    let all = ways(&target.rpc);
+    let all = protocols(&target.rpc);
     let raw = by(all[turn % all.len()], &target.rpc, &message);
     target.shoot(attack, raw, what).await;
 }

@@ -3,7 +3,7 @@
 use switchward_api::v1;
 use switchward_gateway::mail::{Level, Outcome};
 use switchward_machine::{OpenId, SessionId, TenantId};
-use switchward_state::approval::{MailKey, Way};
+use switchward_state::approval::{MailKey, TokenUse};
 use switchward_state::{Key, Row, View as _};
 
 use super::{KIM, Message, from_kim};
@@ -87,7 +87,7 @@ async fn a_reply_to_a_wait_is_answered_and_so_is_one_that_nothing_waits_for() {
     harness.asked().await;
     let ingress = harness.ingress(Level::Strict);
     let (session, id, key) = begun(&harness, OFFER, "offer").await;
-    let token = key.token(Way::Reply, TenantId(1), id, OpenId(0), 0, KIM);
+    let token = key.token(TokenUse::Reply, TenantId(1), id, OpenId(0), 0, KIM);
     let rows = [
         // Anybody who has seen the address could have written it.
         ("Yes, go on!", "fail", "sender_not_proved", "hold", "sender_not_proved"),
@@ -124,7 +124,7 @@ async fn who_takes_part_in_a_task_has_her_answer_acknowledged() {
     let ingress = harness.ingress(Level::Strict);
     let (session, id, key) = begun(&harness, RATE, "rating").await;
     let gate = session.waiting_on[0].name.rsplit('_').next().expect("a part").parse().expect("a number");
-    let token = key.token(Way::Reply, TenantId(1), id, OpenId(gate), 0, KIM);
+    let token = key.token(TokenUse::Reply, TenantId(1), id, OpenId(gate), 0, KIM);
     assert_eq!(word(&from_kim(&token, "Five stars", "one").bring(&ingress).await), ("recorded", "answered"));
     assert_eq!(answers(&harness, &session).await.len(), 1);
     // A reply with another person's token is recorded with the reason why it does not count.
@@ -143,7 +143,7 @@ async fn who_takes_part_in_a_task_has_her_answer_acknowledged() {
 async fn a_reply_without_words_decides_nothing_and_is_answered() {
     let harness = Harness::start().await;
     let (asked, ingress) = (harness.asked().await, harness.ingress(Level::Strict));
-    let token = asked.token(Way::Reply, KIM);
+    let token = asked.token(TokenUse::Reply, KIM);
     for (number, text) in ["> approve", ">", "\r\n> approve\r\n> now"].into_iter().enumerate() {
         let id = format!("empty{number}");
         assert_eq!(
@@ -163,7 +163,7 @@ async fn what_a_mail_cannot_show_whole_is_approved_where_it_is_seen() {
     let ingress = harness.ingress(Level::Strict);
     let args = format!("{{\"run\":\"{}rm -rf /\"}}", "x".repeat(4_096));
     let asked = harness.asked_with(&args).await;
-    let token = asked.token(Way::Reply, KIM);
+    let token = asked.token(TokenUse::Reply, KIM);
     assert_eq!(word(&from_kim(&token, "approve", "one").bring(&ingress).await), ("recorded", "not_all_seen"));
     assert_eq!(harness.gate_now(&asked).await.status(), v1::GateStatus::Open);
     assert_eq!(harness.answers(&asked).await, [KIM], "the reply names the decision page");
@@ -172,7 +172,7 @@ async fn what_a_mail_cannot_show_whole_is_approved_where_it_is_seen() {
     assert_eq!(harness.gate_now(&asked).await.status(), v1::GateStatus::Decided);
     // For a refusal, the beginning is enough.
     let other = harness.asked_with(&args).await;
-    let token = other.token(Way::Reply, KIM);
+    let token = other.token(TokenUse::Reply, KIM);
     assert_eq!(word(&from_kim(&token, "refuse", "two").bring(&ingress).await), ("recorded", "decided"));
     harness.node.end().await;
 }

@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_gateway::mail::Level;
-use switchward_state::approval::Way;
+use switchward_state::approval::TokenUse;
 
 use super::{DANA, KIM, Message, answers::fact, from_kim, recorded};
 use crate::harness::Harness;
@@ -16,7 +16,7 @@ async fn a_proved_reply_hands_its_writers_part_over_and_a_later_one_decides_noth
     let (asked, ingress) = (harness.asked().await, harness.ingress(Level::Strict));
     let people = [("agents", "agent@acme"), ("dana", DANA), ("kim", KIM), ("sam", SAM)];
     let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &of(&people)).await;
-    let token = asked.token(Way::Reply, KIM);
+    let token = asked.token(TokenUse::Reply, KIM);
     let open = i32::from(v1::GateStatus::Open);
     let forged = Message { proof: "fail", ..from_kim(&token, "assign to sam", "a") };
     assert_eq!(forged.bring(&ingress).await, recorded("sender_not_proved"));
@@ -38,14 +38,14 @@ async fn a_proved_reply_hands_its_writers_part_over_and_a_later_one_decides_noth
     assert_eq!(from_kim(&token, "approve", "e").bring(&ingress).await, recorded("not_addressed"));
     assert_eq!(harness.gate_now(&asked).await.status, open);
     assert_eq!(harness.answers(&asked).await.len(), 5);
-    let sams = asked.token_of(Way::Reply, SAM, 1);
+    let sams = asked.token_of(TokenUse::Reply, SAM, 1);
     // What Kim was sent first stays void when the part comes back.
     let back = Message { from: SAM, ..from_kim(&sams, "assign to kim", "g") };
     assert_eq!(back.bring(&ingress).await, recorded("assigned"));
     assert_eq!(from_kim(&token, "approve", "h").bring(&ingress).await, recorded("earlier_mail"));
-    let kims = asked.token_of(Way::Reply, KIM, 2);
+    let kims = asked.token_of(TokenUse::Reply, KIM, 2);
     assert_eq!(from_kim(&kims, "assign to sam", "i").bring(&ingress).await, recorded("assigned"));
-    let sams = asked.token_of(Way::Reply, SAM, 3);
+    let sams = asked.token_of(TokenUse::Reply, SAM, 3);
     let decides = Message { from: SAM, ..from_kim(&sams, "approve", "f") };
     assert_eq!(decides.bring(&ingress).await, recorded("decided"));
     harness.node.end().await;

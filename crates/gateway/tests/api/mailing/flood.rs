@@ -6,7 +6,7 @@ use switchward_expr::APPROVALS;
 use switchward_gateway::mail::{Level, MailIngress, Outcome};
 use switchward_machine::{OpenId, SessionId, TenantId, WorkKind};
 use switchward_mail::incoming::Envelope;
-use switchward_state::approval::{MailKey, MailToken, Way};
+use switchward_state::approval::{MailKey, MailToken, TokenUse};
 
 use super::{DANA, KIM, NotifiedGate, REPLIES, TRUSTED, from_kim};
 use crate::harness::Harness;
@@ -144,7 +144,7 @@ fn forged_results(token: &MailToken, said: &str) -> Vec<Sent> {
 
 /// Kim's token used by others, and others' tokens used by Kim: forwarded, replied to all, in copy.
 fn passed_on(asked: &NotifiedGate, said: &str) -> Vec<Sent> {
-    let (kim, dana) = (asked.token(Way::Reply, KIM), asked.token(Way::Reply, DANA));
+    let (kim, dana) = (asked.token(TokenUse::Reply, KIM), asked.token(TokenUse::Reply, DANA));
     let mut all = Vec::new();
     for (from, token) in [("eve@acme.example", &kim), (DANA, &kim), ("m@evil.example", &dana), (KIM, &dana)] {
         let base = || Sent { above: proved(from), from: from.into(), ..kims(token, said) };
@@ -178,7 +178,7 @@ fn passed_on(asked: &NotifiedGate, said: &str) -> Vec<Sent> {
 fn other_tokens(asked: &NotifiedGate, other: &NotifiedGate, said: &str) -> Vec<Sent> {
     let (one, at) = (TenantId(1), asked.number);
     let of = |key: &MailKey, tenant, session, number, round| {
-        key.token(Way::Reply, tenant, session, number, round, KIM)
+        key.token(TokenUse::Reply, tenant, session, number, round, KIM)
     };
     let key = &asked.key;
     let mut tokens: Vec<MailToken> =
@@ -189,11 +189,11 @@ fn other_tokens(asked: &NotifiedGate, other: &NotifiedGate, said: &str) -> Vec<S
     tokens.push(of(key, TenantId(2), asked.id, at, 0));
     tokens.push(of(key, one, SessionId([7; 16]), at, 0));
     tokens.push(of(&MailKey([9; 32]), one, asked.id, at, 0));
-    tokens.push(asked.token(Way::Page, KIM));
+    tokens.push(asked.token(TokenUse::Page, KIM));
     let mut all: Vec<Sent> = tokens.iter().map(|token| kims(token, said)).collect();
     // A token of another person and another gate: Dana's.
-    all.push(kims(&other.token(Way::Reply, DANA), said));
-    let text = asked.token(Way::Reply, KIM).to_string();
+    all.push(kims(&other.token(TokenUse::Reply, DANA), said));
+    let text = asked.token(TokenUse::Reply, KIM).to_string();
     for cut in 1..6 {
         all.push(Sent { to: format!("r+{}@{REPLIES}", &text[..text.len() - cut]), ..kims(&tokens[0], said) });
         all.push(Sent { to: format!("r+{text}{}@{REPLIES}", "a".repeat(cut)), ..kims(&tokens[0], said) });
@@ -354,7 +354,7 @@ fn categories(
     other: &NotifiedGate,
     phrase: &str,
 ) -> [(&'static str, Vec<Sent>, usize); 11] {
-    let token = asked.token(Way::Reply, KIM);
+    let token = asked.token(TokenUse::Reply, KIM);
     let both = [phrase.to_owned(), format!("{phrase}\n\nKim")];
     let twice =
         |make: &dyn Fn(&str) -> Vec<Sent>| both.iter().flat_map(|said| make(said)).collect::<Vec<_>>();
@@ -407,7 +407,7 @@ async fn not_one_of_five_thousand_hostile_or_automatic_mails_approves() {
             }
         }
         // A genuine mail of the same form does decide.
-        let (danas, kims_other) = (asked.token(Way::Reply, DANA), other.token(Way::Reply, KIM));
+        let (danas, kims_other) = (asked.token(TokenUse::Reply, DANA), other.token(TokenUse::Reply, KIM));
         let genuine = super::Message { from: DANA, ..from_kim(&danas, phrase, "genuine") };
         assert_eq!(genuine.bring(&ingress).await, super::recorded("decided"));
         let made = harness.gate_now(&asked).await.resolution.expect("the genuine one decides");
@@ -456,9 +456,9 @@ async fn a_signed_approval_of_one_request_sent_on_to_another_decides_nothing() {
         ("References", true),
     ] {
         let asked = harness.asked().await;
-        let token = asked.token(Way::Reply, KIM);
+        let token = asked.token(TokenUse::Reply, KIM);
         // Kim's signed mail was about a session that no longer exists.
-        let gone = asked.key.token(Way::Reply, TenantId(1), SessionId([7; 16]), OpenId(1), 0, KIM);
+        let gone = asked.key.token(TokenUse::Reply, TenantId(1), SessionId([7; 16]), OpenId(1), 0, KIM);
         let value = if by_id { format!("<a.{token}@{REPLIES}>") } else { address(&token) };
         let replay =
             Sent { above: above.clone(), more: format!("{field}: {value}\r\n"), ..kims(&gone, "approve") };
@@ -502,7 +502,7 @@ async fn answered(
     let id: SessionId = session.name.rsplit('/').next().expect("a part").parse().expect("an id");
     let gate = session.waiting_on[0].name.rsplit('_').next().expect("a part").parse().expect("a number");
     let key = harness.asked().await.key;
-    let token = key.token(Way::Reply, TenantId(1), id, OpenId(gate), 0, LEAD);
+    let token = key.token(TokenUse::Reply, TenantId(1), id, OpenId(gate), 0, LEAD);
     let sent = Sent { above: proved(LEAD), from: LEAD.into(), kind: kind.into(), ..kims(&token, body) };
     assert_eq!(
         ingress.ingest(&Envelope::default(), &sent.raw(1)).await,

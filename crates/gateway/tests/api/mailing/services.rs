@@ -3,7 +3,7 @@
 use switchward_api::v1;
 use switchward_gateway::mail::Level;
 use switchward_machine::TenantId;
-use switchward_state::approval::Way;
+use switchward_state::approval::TokenUse;
 use switchward_state::delivery::{EffectBody, Purpose};
 use switchward_state::{Key, Row, View as _};
 
@@ -79,7 +79,7 @@ async fn a_reply_decides_if_its_service_signs_where_it_goes_or_is_answered_with_
         let more = proof_headers(fields);
         for text in ["Approved", "reject, thanks", "Hi all,\r\n\r\napprove"] {
             let asked = harness.asked().await;
-            let token = asked.token(Way::Reply, KIM);
+            let token = asked.token(TokenUse::Reply, KIM);
             let reply = Message { proof: "told", more: &more, ..from_kim(&token, text, "one") };
             let unclear = *outcome == "decided" && text.starts_with("Hi");
             let wanted = if unclear { "noted" } else { outcome };
@@ -104,7 +104,7 @@ async fn a_reply_decides_if_its_service_signs_where_it_goes_or_is_answered_with_
 async fn a_reply_whose_id_is_not_signed_is_one_reply_whatever_its_id() {
     let harness = Harness::start().await;
     let (asked, ingress) = (harness.asked().await, harness.ingress(Level::Strict));
-    let token = asked.token(Way::Reply, KIM);
+    let token = asked.token(TokenUse::Reply, KIM);
     let more = proof_headers("From:To:Subject:Date");
     let later = more.replace("10:00:00", "10:00:01");
     for (count, id, more) in [(1, "one", &more), (1, "two", &more), (2, "two", &later)] {

@@ -9,19 +9,27 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use super::Server;
-use crate::ways::{Raw, Way, base64, frame, outcome, send};
+use crate::protocols::{Protocol, Raw, base64, frame, outcome, send};
 
 const METHOD: &str = "StartSession";
 
 /// Sends a request that must be refused with this code and reason.
-async fn check(server: &Server, name: &str, way: Way, raw: Raw, code: Code, reason: &str) -> Status {
+async fn check(
+    server: &Server,
+    name: &str,
+    protocol: Protocol,
+    raw: Raw,
+    code: Code,
+    reason: &str,
+) -> Status {
     let answer = send(server.address, raw).await;
-    let outcome: Result<api::StartSessionResponse, Status> = outcome(way, METHOD, &answer);
-    let status = outcome.err().unwrap_or_else(|| panic!("{name} by {way:?}: was accepted"));
-    assert_eq!(status.code(), code, "{name} by {way:?}: {status}");
+    let outcome: Result<api::StartSessionResponse, Status> = outcome(protocol, METHOD, &answer);
+    let status = outcome.err().unwrap_or_else(|| panic!("{name} by {protocol:?}: was accepted"));
+    assert_eq!(status.code(), code, "{name} by {protocol:?}: {status}");
     let details = status.get_error_details();
-    let info = details.error_info().unwrap_or_else(|| panic!("{name} by {way:?}: no ErrorInfo in {status}"));
-    assert_eq!(info.reason, reason, "{name} by {way:?}: {status}");
+    let info =
+        details.error_info().unwrap_or_else(|| panic!("{name} by {protocol:?}: no ErrorInfo in {status}"));
+    assert_eq!(info.reason, reason, "{name} by {protocol:?}: {status}");
     status
 }
 
@@ -44,17 +52,20 @@ async fn broken_frames_are_refused() {
         ("text that is no UTF-8", frame(0, b"\x2a\x01\xff"), Code::InvalidArgument, "FIELD_INVALID"),
     ];
     for (name, body, code, reason) in cases {
-        check(&server, name, Way::Grpc, Raw::post(Way::Grpc, METHOD, body.clone()), code, reason).await;
-        check(&server, name, Way::Web, Raw::post(Way::Web, METHOD, body.clone()), code, reason).await;
+        check(&server, name, Protocol::Grpc, Raw::post(Protocol::Grpc, METHOD, body.clone()), code, reason)
+            .await;
+        check(&server, name, Protocol::Web, Raw::post(Protocol::Web, METHOD, body.clone()), code, reason)
+            .await;
         let text = base64(&body);
-        check(&server, name, Way::WebText, Raw::post(Way::WebText, METHOD, text), code, reason).await;
+        check(&server, name, Protocol::WebText, Raw::post(Protocol::WebText, METHOD, text), code, reason)
+            .await;
     }
-    let raw = Raw::post(Way::WebText, METHOD, "%%%%%");
-    check(&server, "no base64", Way::WebText, raw, Code::InvalidArgument, "FIELD_INVALID").await;
+    let raw = Raw::post(Protocol::WebText, METHOD, "%%%%%");
+    check(&server, "no base64", Protocol::WebText, raw, Code::InvalidArgument, "FIELD_INVALID").await;
 }
 
 #[tokio::test]
-async fn deep_messages_are_refused_by_every_way() {
+async fn deep_messages_are_refused_by_every_protocol() {
     let server = Server::start().await;
     // Struct in Value in Struct: field 1 of a struct is an entry, whose field 2 is a value, whose field 5 is a struct.
     let mut input = Vec::new();
@@ -70,12 +81,13 @@ async fn deep_messages_are_refused_by_every_way() {
     let mut message = vec![0x22];
     prost::encode_length_delimiter(input.len(), &mut message).expect("a length");
     message.extend_from_slice(&input);
-    let raw = Raw::post(Way::Grpc, METHOD, frame(0, &message));
-    check(&server, "depth 200", Way::Grpc, raw, Code::InvalidArgument, "FIELD_INVALID").await;
+    let raw = Raw::post(Protocol::Grpc, METHOD, frame(0, &message));
+    check(&server, "depth 200", Protocol::Grpc, raw, Code::InvalidArgument, "FIELD_INVALID").await;
 
     let json = format!("{{\"input\": {}{}}}", "{\"a\":".repeat(200), "1".to_owned() + &"}".repeat(200));
-    let raw = Raw::post(Way::Json, METHOD, json);
-    let status = check(&server, "depth 200", Way::Json, raw, Code::InvalidArgument, "FIELD_INVALID").await;
+    let raw = Raw::post(Protocol::Json, METHOD, json);
+    let status =
+        check(&server, "depth 200", Protocol::Json, raw, Code::InvalidArgument, "FIELD_INVALID").await;
     assert!(status.message().contains("nested deeper than"), "{status}");
 }
 
@@ -83,14 +95,14 @@ async fn deep_messages_are_refused_by_every_way() {
 async fn large_messages_are_refused_in_words() {
     let server = Server::start().await;
     let large = vec![b'a'; MESSAGE_BYTES_MAX + 1_000_000];
-    for way in Way::ALL {
-        let body: Bytes = match way {
-            Way::Grpc | Way::Web => frame(0, &large),
-            Way::WebText => base64(&frame(0, &large)).into(),
-            Way::Json => [b"{\"role\": \"", &large[..], b"\"}"].concat().into(),
+    for protocol in Protocol::ALL {
+        let body: Bytes = match protocol {
+            Protocol::Grpc | Protocol::Web => frame(0, &large),
+            Protocol::WebText => base64(&frame(0, &large)).into(),
+            Protocol::Json => [b"{\"role\": \"", &large[..], b"\"}"].concat().into(),
         };
-        let raw = Raw::post(way, METHOD, body);
-        let status = check(&server, "5 MB", way, raw, Code::ResourceExhausted, "QUOTA_EXCEEDED").await;
+        let raw = Raw::post(protocol, METHOD, body);
+        let status = check(&server, "5 MB", protocol, raw, Code::ResourceExhausted, "QUOTA_EXCEEDED").await;
         assert!(status.message().contains(&MESSAGE_BYTES_MAX.to_string()), "{status}");
     }
 }
@@ -115,8 +127,8 @@ async fn bad_json_is_refused_and_its_fields_named() {
         ("an inexact integer", br#"{"input": {"n": 9007199254740993}}"#, "input.n"),
     ];
     for (name, body, field) in cases {
-        let raw = Raw::post(Way::Json, METHOD, Bytes::copy_from_slice(body));
-        let status = check(&server, name, Way::Json, raw, Code::InvalidArgument, "FIELD_INVALID").await;
+        let raw = Raw::post(Protocol::Json, METHOD, Bytes::copy_from_slice(body));
+        let status = check(&server, name, Protocol::Json, raw, Code::InvalidArgument, "FIELD_INVALID").await;
         let details = status.get_error_details();
         let violations = &details.bad_request().expect("a BadRequest").field_violations;
         assert_eq!(violations[0].field, field, "{name}");
@@ -126,48 +138,64 @@ async fn bad_json_is_refused_and_its_fields_named() {
 #[tokio::test]
 async fn bad_heads_are_refused() {
     let server = Server::start().await;
-    let grpc = || Raw::post(Way::Grpc, METHOD, frame(0, b""));
-    let json = || Raw::post(Way::Json, METHOD, "{}");
+    let grpc = || Raw::post(Protocol::Grpc, METHOD, frame(0, b""));
+    let json = || Raw::post(Protocol::Json, METHOD, "{}");
     let invalid = (Code::InvalidArgument, "FIELD_INVALID");
     let missing = (Code::Unimplemented, "UNIMPLEMENTED");
-    let unknown = |way, path: &str| Raw { path: path.to_owned(), ..Raw::post(way, METHOD, frame(0, b"")) };
+    let unknown =
+        |protocol, path: &str| Raw { path: path.to_owned(), ..Raw::post(protocol, METHOD, frame(0, b"")) };
     let cases = [
-        ("a bad time-out", Way::Grpc, grpc().with("grpc-timeout", "soon"), invalid),
-        ("a bad time-out", Way::Json, json().with("connect-timeout-ms", "-5"), invalid),
-        ("an unknown Connect", Way::Json, json().with("connect-protocol-version", "2"), invalid),
-        ("a compressed body", Way::Json, json().with("content-encoding", "gzip"), missing),
-        ("a compressed message", Way::Grpc, grpc().with("grpc-encoding", "gzip"), missing),
-        ("an unknown encoding", Way::Grpc, grpc().with("grpc-encoding", "zzz"), missing),
-        ("an unknown service", Way::Grpc, unknown(Way::Grpc, "/switchward.v1.NoService/Get"), missing),
-        ("an unknown method", Way::Grpc, unknown(Way::Grpc, "/switchward.v1.SessionService/Get"), missing),
+        ("a bad time-out", Protocol::Grpc, grpc().with("grpc-timeout", "soon"), invalid),
+        ("a bad time-out", Protocol::Json, json().with("connect-timeout-ms", "-5"), invalid),
+        ("an unknown Connect", Protocol::Json, json().with("connect-protocol-version", "2"), invalid),
+        ("a compressed body", Protocol::Json, json().with("content-encoding", "gzip"), missing),
+        ("a compressed message", Protocol::Grpc, grpc().with("grpc-encoding", "gzip"), missing),
+        ("an unknown encoding", Protocol::Grpc, grpc().with("grpc-encoding", "zzz"), missing),
         (
-            "a service that is off",
-            Way::Grpc,
-            unknown(Way::Grpc, "/switchward.v1.ClockService/GetClock"),
+            "an unknown service",
+            Protocol::Grpc,
+            unknown(Protocol::Grpc, "/switchward.v1.NoService/Get"),
             missing,
         ),
-        ("an unknown method", Way::Json, unknown(Way::Json, "/switchward.v1.SessionService/Get"), missing),
-        ("another path", Way::Json, unknown(Way::Json, "/"), missing),
+        (
+            "an unknown method",
+            Protocol::Grpc,
+            unknown(Protocol::Grpc, "/switchward.v1.SessionService/Get"),
+            missing,
+        ),
+        (
+            "a service that is off",
+            Protocol::Grpc,
+            unknown(Protocol::Grpc, "/switchward.v1.ClockService/GetClock"),
+            missing,
+        ),
+        (
+            "an unknown method",
+            Protocol::Json,
+            unknown(Protocol::Json, "/switchward.v1.SessionService/Get"),
+            missing,
+        ),
+        ("another path", Protocol::Json, unknown(Protocol::Json, "/"), missing),
     ];
-    for (name, way, raw, (code, reason)) in cases {
-        check(&server, name, way, raw, code, reason).await;
+    for (name, protocol, raw, (code, reason)) in cases {
+        check(&server, name, protocol, raw, code, reason).await;
     }
     let large = (Code::ResourceExhausted, "QUOTA_EXCEEDED");
-    for (way, raw) in [(Way::Grpc, grpc()), (Way::Json, json())] {
+    for (protocol, raw) in [(Protocol::Grpc, grpc()), (Protocol::Json, json())] {
         let raw = raw.with("x-large", "x".repeat(20_000));
-        check(&server, "large headers", way, raw, large.0, large.1).await;
+        check(&server, "large headers", protocol, raw, large.0, large.1).await;
     }
 }
 
 #[tokio::test]
 async fn http_statuses_say_what_was_wrong() {
     let server = Server::start().await;
-    let json = || Raw::post(Way::Json, METHOD, "{}");
+    let json = || Raw::post(Protocol::Json, METHOD, "{}");
     let path = |path: &str| Raw { path: path.to_owned(), ..json() };
     let cases = [
         (200, json()),
         (200, json().with("content-type", "application/json; charset=utf-8")),
-        (400, Raw::post(Way::Json, METHOD, "{")),
+        (400, Raw::post(Protocol::Json, METHOD, "{")),
         (404, path("/switchward.v1.SessionService/Get")),
         (404, path("/switchward.v1.SessionService/")),
         (404, path("/nothing")),
@@ -177,8 +205,8 @@ async fn http_statuses_say_what_was_wrong() {
         (415, json().with("content-type", "application/x-www-form-urlencoded")),
         (415, json().with("content-type", "application/connect+json")),
         (415, Raw { http2: true, ..json().with("content-type", "application/grpc+json") }),
-        (429, Raw::post(Way::Json, METHOD, vec![b' '; MESSAGE_BYTES_MAX + 1])),
-        (501, Raw::post(Way::Json, "WatchSession", "{}")),
+        (429, Raw::post(Protocol::Json, METHOD, vec![b' '; MESSAGE_BYTES_MAX + 1])),
+        (501, Raw::post(Protocol::Json, "WatchSession", "{}")),
         (501, path("/switchward.v1.ClockService/GetClock")),
         (505, json().with("content-type", "application/grpc")),
     ];
@@ -240,18 +268,18 @@ async fn damaged_requests_never_look_like_a_fault_of_the_server() {
     let mut dice = Dice(0x5eed_5eed_5eed_5eed);
     let (mut accepted, mut refused) = (0, 0);
     for round in 0..400 {
-        let way = Way::ALL[round % Way::ALL.len()];
-        let body = match way {
-            Way::Grpc | Way::Web => dice.damage(&framed),
-            Way::WebText => dice.damage(base64(&framed).as_bytes()),
-            Way::Json => dice.damage(json),
+        let protocol = Protocol::ALL[round % Protocol::ALL.len()];
+        let body = match protocol {
+            Protocol::Grpc | Protocol::Web => dice.damage(&framed),
+            Protocol::WebText => dice.damage(base64(&framed).as_bytes()),
+            Protocol::Json => dice.damage(json),
         };
-        let answer = send(server.address, Raw::post(way, METHOD, body.clone())).await;
-        match outcome::<api::StartSessionResponse>(way, METHOD, &answer) {
+        let answer = send(server.address, Raw::post(protocol, METHOD, body.clone())).await;
+        match outcome::<api::StartSessionResponse>(protocol, METHOD, &answer) {
             Ok(_) => accepted += 1,
             Err(status) => {
                 let blamed = matches!(status.code(), Code::InvalidArgument | Code::ResourceExhausted);
-                assert!(blamed, "{way:?} {body:?}: {status}");
+                assert!(blamed, "{protocol:?} {body:?}: {status}");
                 refused += 1;
             }
         }

@@ -19,10 +19,10 @@ use tonic_types::StatusExt;
 
 use super::Server;
 use super::fake::STUCK;
-use crate::ways::{Raw, Way, frame, outcome, send};
+use crate::protocols::{Protocol, Raw, frame, outcome, send};
 
 fn get(path: &str) -> Raw {
-    let raw = Raw::post(Way::Json, "", "");
+    let raw = Raw::post(Protocol::Json, "", "");
     Raw { method: Method::GET, path: path.to_owned(), headers: Vec::new(), ..raw }
 }
 
@@ -39,20 +39,23 @@ async fn deadlines_end_a_call_that_hangs() {
         ..Default::default()
     });
     let grpc = |millis: &str| {
-        Raw::post(Way::Grpc, "GetSession", frame(0, &stuck)).with("grpc-timeout", format!("{millis}m"))
+        Raw::post(Protocol::Grpc, "GetSession", frame(0, &stuck)).with("grpc-timeout", format!("{millis}m"))
     };
     let json = |millis: &str| {
-        Raw::post(Way::Json, "GetSession", format!("{{\"name\": \"{STUCK}\"}}"))
+        Raw::post(Protocol::Json, "GetSession", format!("{{\"name\": \"{STUCK}\"}}"))
             .with("connect-timeout-ms", millis)
     };
     let begun = Instant::now();
-    for (way, raw) in
-        [(Way::Grpc, grpc("60")), (Way::Json, json("60")), (Way::Grpc, grpc("0")), (Way::Json, json("0"))]
-    {
+    for (protocol, raw) in [
+        (Protocol::Grpc, grpc("60")),
+        (Protocol::Json, json("60")),
+        (Protocol::Grpc, grpc("0")),
+        (Protocol::Json, json("0")),
+    ] {
         let answer = send(server.address, raw).await;
-        let outcome: Result<api::GetSessionResponse, Status> = outcome(way, "GetSession", &answer);
+        let outcome: Result<api::GetSessionResponse, Status> = outcome(protocol, "GetSession", &answer);
         let status = outcome.expect_err("a refusal");
-        assert_eq!(status.code(), Code::DeadlineExceeded, "{way:?}");
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{protocol:?}");
         assert_eq!(
             status.get_error_details().error_info().expect("an ErrorInfo").reason,
             "DEADLINE_EXCEEDED"
@@ -65,7 +68,7 @@ async fn deadlines_end_a_call_that_hangs() {
 async fn a_json_deadline_reaches_the_service() {
     let server = Server::start().await;
     for (sent, seen) in [("2500", "2500m"), ("9999999999", "9999999S")] {
-        let raw = Raw::post(Way::Json, "StartSession", "{}")
+        let raw = Raw::post(Protocol::Json, "StartSession", "{}")
             .with("connect-timeout-ms", sent)
             .with("grpc-timeout", "1n");
         let answer = send(server.address, raw).await;
@@ -119,7 +122,7 @@ async fn reflection_lists_the_services() {
 #[tokio::test]
 async fn the_server_stops_when_its_calls_are_done() {
     let server = Server::start().await;
-    let raw = Raw::post(Way::Json, "GetSession", format!("{{\"name\": \"{STUCK}\"}}"))
+    let raw = Raw::post(Protocol::Json, "GetSession", format!("{{\"name\": \"{STUCK}\"}}"))
         .with("connect-timeout-ms", "2000");
     let address = server.address;
     let open = tokio::spawn(async move { send(address, raw).await });

@@ -15,7 +15,7 @@ use tonic::Code;
 use tonic_types::StatusExt;
 
 use super::Server;
-use crate::ways::{Raw, Way, body, call, outcome, send};
+use crate::protocols::{Protocol, Raw, body, call, outcome, send};
 
 fn start(input: Option<Struct>) -> api::StartSessionRequest {
     api::StartSessionRequest {
@@ -47,14 +47,14 @@ async fn replies_are_equal() {
     for input in [None, Some(nested(1)), Some(nested(JSON_DEPTH_MAX - 1))] {
         let request = start(input);
         let wanted: api::StartSessionResponse =
-            call(server.address, Way::Grpc, "StartSession", &request).await.expect("a reply");
+            call(server.address, Protocol::Grpc, "StartSession", &request).await.expect("a reply");
         let session = wanted.session.clone().expect("a session");
         assert_eq!((session.labels, session.version), (request.labels.clone(), 3));
-        for way in Way::ALL {
-            let reply: api::StartSessionResponse = call(server.address, way, "StartSession", &request)
+        for protocol in Protocol::ALL {
+            let reply: api::StartSessionResponse = call(server.address, protocol, "StartSession", &request)
                 .await
-                .unwrap_or_else(|e| panic!("{way:?}: {e}"));
-            assert_eq!(reply, wanted, "{way:?}");
+                .unwrap_or_else(|e| panic!("{protocol:?}: {e}"));
+            assert_eq!(reply, wanted, "{protocol:?}");
         }
     }
 }
@@ -63,14 +63,14 @@ async fn replies_are_equal() {
 async fn long_and_empty_messages_are_equal() {
     let server = Server::start().await;
     let long = api::PauseSessionRequest { name: "release-7".to_owned(), ..Default::default() };
-    for way in Way::ALL {
+    for protocol in Protocol::ALL {
         let reply: api::PauseSessionResponse =
-            call(server.address, way, "PauseSession", &long).await.expect("a reply");
-        assert_eq!(reply.session.expect("a session").labels.len(), 200, "{way:?}");
+            call(server.address, protocol, "PauseSession", &long).await.expect("a reply");
+        assert_eq!(reply.session.expect("a session").labels.len(), 200, "{protocol:?}");
         let empty = api::CancelSessionRequest::default();
         let reply: api::CancelSessionResponse =
-            call(server.address, way, "CancelSession", &empty).await.expect("a reply");
-        assert_eq!(reply, api::CancelSessionResponse::default(), "{way:?}");
+            call(server.address, protocol, "CancelSession", &empty).await.expect("a reply");
+        assert_eq!(reply, api::CancelSessionResponse::default(), "{protocol:?}");
     }
 }
 
@@ -78,20 +78,20 @@ async fn long_and_empty_messages_are_equal() {
 async fn errors_are_equal_with_all_their_details() {
     let server = Server::start().await;
     let request = api::AnswerCheckpointRequest { answer: "maybe".to_owned(), ..Default::default() };
-    for way in Way::ALL {
+    for protocol in Protocol::ALL {
         let answered: Result<api::AnswerCheckpointResponse, _> =
-            call(server.address, way, "AnswerCheckpoint", &request).await;
+            call(server.address, protocol, "AnswerCheckpoint", &request).await;
         let status = answered.expect_err("a refusal");
-        assert_eq!(status.code(), Code::FailedPrecondition, "{way:?}");
-        assert_eq!(status.message(), "\"maybe\" is not an answer of env-check: ü", "{way:?}");
+        assert_eq!(status.code(), Code::FailedPrecondition, "{protocol:?}");
+        assert_eq!(status.message(), "\"maybe\" is not an answer of env-check: ü", "{protocol:?}");
         let details = status.get_error_details();
         let info = details.error_info().expect("an ErrorInfo");
         assert_eq!((info.reason.as_str(), info.domain.as_str()), (Reason::AnswerNotAllowed.word(), DOMAIN));
         assert_eq!(info.metadata["allowed"], r#"["yes","no"]"#);
-        assert_eq!(details.bad_request().expect("a BadRequest").field_violations.len(), 1, "{way:?}");
+        assert_eq!(details.bad_request().expect("a BadRequest").field_violations.len(), 1, "{protocol:?}");
         assert_eq!(details.precondition_failure().expect("a PreconditionFailure").violations.len(), 1);
         let delay = details.retry_info().expect("a RetryInfo").retry_delay.expect("a delay");
-        assert_eq!(delay.as_millis(), 1_500, "{way:?}");
+        assert_eq!(delay.as_millis(), 1_500, "{protocol:?}");
     }
 }
 
@@ -99,11 +99,15 @@ async fn errors_are_equal_with_all_their_details() {
 async fn an_error_in_words_alone_gets_its_reason() {
     let server = Server::start().await;
     let request = api::ListSessionEventsRequest::default();
-    for way in Way::ALL {
+    for protocol in Protocol::ALL {
         let answered: Result<api::ListSessionEventsResponse, _> =
-            call(server.address, way, "ListSessionEvents", &request).await;
+            call(server.address, protocol, "ListSessionEvents", &request).await;
         let status = answered.expect_err("a refusal");
-        assert_eq!((status.code(), status.message()), (Code::InvalidArgument, "in words alone"), "{way:?}");
+        assert_eq!(
+            (status.code(), status.message()),
+            (Code::InvalidArgument, "in words alone"),
+            "{protocol:?}"
+        );
         assert_eq!(status.get_error_details().error_info().expect("an ErrorInfo").reason, "FIELD_INVALID");
     }
 }
@@ -111,21 +115,21 @@ async fn an_error_in_words_alone_gets_its_reason() {
 #[tokio::test]
 async fn the_largest_error_gets_through_every_way() {
     let server = Server::start().await;
-    for way in Way::ALL {
+    for protocol in Protocol::ALL {
         let answered: Result<api::RaiseCapResponse, _> =
-            call(server.address, way, "RaiseCap", &api::RaiseCapRequest::default()).await;
+            call(server.address, protocol, "RaiseCap", &api::RaiseCapRequest::default()).await;
         let status = answered.expect_err("a refusal");
-        assert_eq!(status.code(), Code::InvalidArgument, "{way:?}");
-        assert!(status.details().len() <= STATUS_DETAILS_BYTES_MAX, "{way:?}");
+        assert_eq!(status.code(), Code::InvalidArgument, "{protocol:?}");
+        assert!(status.details().len() <= STATUS_DETAILS_BYTES_MAX, "{protocol:?}");
         let metadata = &status.get_error_details().error_info().expect("an ErrorInfo").metadata.clone();
-        assert!(metadata.contains_key("violations_omitted"), "{way:?}");
+        assert!(metadata.contains_key("violations_omitted"), "{protocol:?}");
     }
 }
 
 #[tokio::test]
 async fn a_json_error_says_its_reason_in_words() {
     let server = Server::start().await;
-    let raw = Raw::post(Way::Json, "GetSession", r#"{"name": "tenants/other/sessions/s"}"#);
+    let raw = Raw::post(Protocol::Json, "GetSession", r#"{"name": "tenants/other/sessions/s"}"#);
     let answer = send(server.address, raw).await;
     assert_eq!(answer.status, 404);
     let error = answer.json();
@@ -142,17 +146,17 @@ async fn a_json_error_says_its_reason_in_words() {
 #[tokio::test]
 async fn credentials_and_metadata_pass_every_way() {
     let server = Server::start().await;
-    for way in Way::ALL {
-        let body = match way {
-            Way::Grpc | Way::Web => crate::ways::frame(0, b""),
-            Way::WebText => crate::ways::base64(&crate::ways::frame(0, b"")).into(),
-            Way::Json => "{}".into(),
+    for protocol in Protocol::ALL {
+        let body = match protocol {
+            Protocol::Grpc | Protocol::Web => crate::protocols::frame(0, b""),
+            Protocol::WebText => crate::protocols::base64(&crate::protocols::frame(0, b"")).into(),
+            Protocol::Json => "{}".into(),
         };
-        let raw = Raw::post(way, "StartSession", body).with("authorization", "Bearer swk_1");
+        let raw = Raw::post(protocol, "StartSession", body).with("authorization", "Bearer swk_1");
         let answer = send(server.address, raw).await;
-        let reply: api::StartSessionResponse = outcome(way, "StartSession", &answer).expect("a reply");
-        assert_eq!(reply.session.expect("a session").reason, "0:Bearer swk_1", "{way:?}");
-        assert_eq!(answer.headers["x-shown-by"], "r-1", "{way:?}");
+        let reply: api::StartSessionResponse = outcome(protocol, "StartSession", &answer).expect("a reply");
+        assert_eq!(reply.session.expect("a session").reason, "0:Bearer swk_1", "{protocol:?}");
+        assert_eq!(answer.headers["x-shown-by"], "r-1", "{protocol:?}");
     }
 }
 
@@ -182,26 +186,27 @@ async fn the_generated_client_calls_and_streams() {
 #[tokio::test]
 async fn every_answer_names_its_request() {
     let server = Server::start().await;
-    for way in Way::ALL {
-        let sent = body(way, "StartSession", &start(None).encode_to_vec());
+    for protocol in Protocol::ALL {
+        let sent = body(protocol, "StartSession", &start(None).encode_to_vec());
         for content in [sent, bytes::Bytes::from_static(b"nonsense")] {
-            let id = |answer: &crate::ways::Answer| {
-                let id = answer.headers.get("x-request-id").unwrap_or_else(|| panic!("{way:?}: {answer:?}"));
+            let id = |answer: &crate::protocols::Answer| {
+                let id =
+                    answer.headers.get("x-request-id").unwrap_or_else(|| panic!("{protocol:?}: {answer:?}"));
                 id.to_str().expect("text").to_owned()
             };
-            let post = || Raw::post(way, "StartSession", content.clone());
+            let post = || Raw::post(protocol, "StartSession", content.clone());
             let (one, other) =
                 (id(&send(server.address, post()).await), id(&send(server.address, post()).await));
-            assert!(one != other && one.len() == 32, "{way:?}: {one} {other}");
+            assert!(one != other && one.len() == 32, "{protocol:?}: {one} {other}");
             let own = "r".repeat(128);
             assert_eq!(
                 id(&send(server.address, post().with("x-request-id", own.as_str())).await),
                 own,
-                "{way:?}"
+                "{protocol:?}"
             );
             for bad in ["", "two words", &"r".repeat(129)] {
                 let drawn = id(&send(server.address, post().with("x-request-id", bad)).await);
-                assert!(drawn != bad && drawn.len() == 32, "{way:?} took {bad:?}");
+                assert!(drawn != bad && drawn.len() == 32, "{protocol:?} took {bad:?}");
             }
         }
     }

@@ -5,7 +5,7 @@ use switchward_engine::{GateView, gate_view};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_messages::{PageCodeFacts, page_code, prose, request, subject};
 use switchward_state::ViewError;
-use switchward_state::approval::Way;
+use switchward_state::approval::TokenUse;
 use switchward_state::delivery::{Effect, EffectBody};
 use switchward_state::limits::PAGE_CODE_MS;
 
@@ -30,8 +30,8 @@ pub(super) fn outbound(
     let (Some(asked), Some(key)) = (&open.body.asked, key_of(view, tenant)?) else { return Ok(None) };
     let current = asked.codes_of(to).and_then(|codes| codes.current(now));
     let (Some((sent, _)), Some(number)) = (current, asked.request_of(to)) else { return Ok(None) };
-    let token = |way| key.token(way, tenant, session, *gate, number, to);
-    let code = key.page_code(&token(Way::Page), to, sent);
+    let token = |usage| key.token(usage, tenant, session, *gate, number, to);
+    let code = key.page_code(&token(TokenUse::Page), to, sent);
     let until = sent.after_ms(PAGE_CODE_MS);
     let body = page_code(PageCodeFacts { code: &code, request: &request(&asked.subject), until });
     let again = if effect.round() > 0 { format!("-{}", effect.round()) } else { String::new() };
@@ -45,7 +45,7 @@ pub(super) fn outbound(
         thread: format!("{session}-code-{}", effect.number),
         reply_token: None,
         page_token: None,
-        bounce_token: Some(token(Way::Bounce).to_string()),
+        bounce_token: Some(token(TokenUse::Bounce).to_string()),
         facts: Vec::new(),
         choice: None,
         head: None,

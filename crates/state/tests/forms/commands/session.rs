@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use switchward_machine::{Callee, CalleeKind, Decision, Micros, OpenId, SessionId, TenantId, Time};
 use switchward_state::approval::{
     AnswerGate, ApprovalCommand, DecideGate, DiscussGate, EnterPageCode, MailKey, MailToken, PageProof,
-    Quorum, RecordReply, Reminders, SendPageCode, Way,
+    Quorum, RecordReply, Reminders, SendPageCode, TokenUse,
 };
 use switchward_state::catalogue::LinkAuth;
 use switchward_state::policy::PinnedPolicy;
@@ -26,7 +26,7 @@ fn key() -> Key {
 }
 
 pub(crate) fn token() -> MailToken {
-    MailKey([3; 32]).token(Way::Page, TenantId(1), SESSION, OpenId(5), 1, "kim@example.com")
+    MailKey([3; 32]).token(TokenUse::Page, TenantId(1), SESSION, OpenId(5), 1, "kim@example.com")
 }
 
 fn object(value: Value) -> Map<String, Value> {

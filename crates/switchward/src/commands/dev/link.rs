@@ -42,7 +42,7 @@ pub(crate) enum Mode {
     /// Not at all. Connections stay open, as in a network that loses every packet.
     Cut,
     /// Only those in the other direction.
-    CutOneWay(Way),
+    CutDirection(Direction),
     /// This much later, in their order.
     Delay(Duration),
     /// At most this many bytes per second, in each direction of a connection.
@@ -53,7 +53,7 @@ pub(crate) enum Mode {
 
 /// A direction of a link's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     /// From the side that opens the connections.
     Forth,
     /// To that side.
@@ -62,10 +62,10 @@ pub(crate) enum Way {
 
 impl Mode {
     /// Returns true if bytes in this direction wait until the mode changes.
-    fn holds(self, way: Way) -> bool {
+    fn holds(self, direction: Direction) -> bool {
         match self {
             Self::Cut => true,
-            Self::CutOneWay(cut) => cut == way,
+            Self::CutDirection(cut) => cut == direction,
             Self::Open | Self::Delay(_) | Self::Slow(_) | Self::Reset => false,
         }
     }
@@ -73,7 +73,7 @@ impl Mode {
     fn delay(self) -> Duration {
         match self {
             Self::Delay(by) => by,
-            Self::Open | Self::Cut | Self::CutOneWay(_) | Self::Slow(_) | Self::Reset => Duration::ZERO,
+            Self::Open | Self::Cut | Self::CutDirection(_) | Self::Slow(_) | Self::Reset => Duration::ZERO,
         }
     }
 
@@ -84,7 +84,7 @@ impl Mode {
                 let rate = usize::try_from(rate).unwrap_or(usize::MAX).max(1);
                 Pace { bytes: (rate / PARTS_OF_SECOND).max(1), rate: Some(rate) }
             }
-            Self::Open | Self::Cut | Self::CutOneWay(_) | Self::Delay(_) | Self::Reset => {
+            Self::Open | Self::Cut | Self::CutDirection(_) | Self::Delay(_) | Self::Reset => {
                 Pace { bytes: CHUNK_BYTES_MAX, rate: None }
             }
         }
@@ -110,8 +110,8 @@ impl fmt::Display for Mode {
         match self {
             Self::Open => f.write_str("open"),
             Self::Cut => f.write_str("cut"),
-            Self::CutOneWay(Way::Forth) => f.write_str("cut-forth"),
-            Self::CutOneWay(Way::Back) => f.write_str("cut-back"),
+            Self::CutDirection(Direction::Forth) => f.write_str("cut-forth"),
+            Self::CutDirection(Direction::Back) => f.write_str("cut-back"),
             Self::Delay(by) => write!(f, "delay:{}", by.as_millis()),
             Self::Slow(rate) => write!(f, "slow:{rate}"),
             Self::Reset => f.write_str("reset"),
@@ -127,8 +127,8 @@ impl FromStr for Mode {
         let mode = match (word, number) {
             ("open", None) => Some(Self::Open),
             ("cut", None) => Some(Self::Cut),
-            ("cut-forth", None) => Some(Self::CutOneWay(Way::Forth)),
-            ("cut-back", None) => Some(Self::CutOneWay(Way::Back)),
+            ("cut-forth", None) => Some(Self::CutDirection(Direction::Forth)),
+            ("cut-back", None) => Some(Self::CutDirection(Direction::Back)),
             ("reset", None) => Some(Self::Reset),
             ("delay", Some(ms)) => ms
                 .parse()
@@ -231,13 +231,13 @@ struct Route {
 
 impl Route {
     /// Waits while this direction is cut, and returns the mode. Fails if the link has ended.
-    async fn pass(&mut self, way: Way) -> io::Result<Mode> {
+    async fn pass(&mut self, direction: Direction) -> io::Result<Mode> {
         let mode = *self.mode.borrow_and_update();
-        if !mode.holds(way) {
+        if !mode.holds(direction) {
             return Ok(mode);
         }
         let _counted = Counted::one(&self.held);
-        let opened = self.mode.wait_for(|mode| !mode.holds(way)).await;
+        let opened = self.mode.wait_for(|mode| !mode.holds(direction)).await;
         opened.map(|mode| *mode).map_err(|_| ended())
     }
 
@@ -308,7 +308,7 @@ async fn carry(mut dialer: TcpStream, mut route: Route) {
 
 /// Connects to the target, as soon as the link is not cut.
 async fn reach(route: &mut Route) -> io::Result<TcpStream> {
-    route.pass(Way::Forth).await?;
+    route.pass(Direction::Forth).await?;
     TcpStream::connect(route.target).await
 }
 
@@ -317,8 +317,8 @@ async fn forward(dialer: &mut TcpStream, target: &mut TcpStream, route: &Route) 
     target.set_nodelay(true)?;
     let (from_dialer, to_dialer) = dialer.split();
     let (from_target, to_target) = target.split();
-    let forth = pump(from_dialer, to_target, route.clone(), Way::Forth);
-    let back = pump(from_target, to_dialer, route.clone(), Way::Back);
+    let forth = pump(from_dialer, to_target, route.clone(), Direction::Forth);
+    let back = pump(from_target, to_dialer, route.clone(), Direction::Back);
     tokio::try_join!(forth, back).map(drop)
 }
 
@@ -329,9 +329,10 @@ struct Chunk {
 }
 
 /// Forwards one direction of a connection.
-async fn pump(from: ReadHalf<'_>, to: WriteHalf<'_>, route: Route, way: Way) -> io::Result<()> {
+async fn pump(from: ReadHalf<'_>, to: WriteHalf<'_>, route: Route, direction: Direction) -> io::Result<()> {
     let (queue, waiting) = mpsc::channel(CHUNKS_MAX);
-    let (reading, writing) = (read(from, queue, route.clone(), way), write(to, waiting, route, way));
+    let (reading, writing) =
+        (read(from, queue, route.clone(), direction), write(to, waiting, route, direction));
     tokio::try_join!(reading, writing).map(drop)
 }
 
@@ -339,11 +340,11 @@ async fn read(
     mut from: ReadHalf<'_>,
     queue: mpsc::Sender<Chunk>,
     mut route: Route,
-    way: Way,
+    direction: Direction,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK_BYTES_MAX];
     loop {
-        let mode = route.pass(way).await?;
+        let mode = route.pass(direction).await?;
         let count = tokio::select! {
             biased;
             changed = route.mode.changed() => {
@@ -365,13 +366,13 @@ async fn write(
     mut to: WriteHalf<'_>,
     mut waiting: mpsc::Receiver<Chunk>,
     mut route: Route,
-    way: Way,
+    direction: Direction,
 ) -> io::Result<()> {
     while let Some(chunk) = waiting.recv().await {
         sleep_until(chunk.due).await;
         let mut rest = chunk.bytes.as_slice();
         while !rest.is_empty() {
-            let pace = route.pass(way).await?.pace();
+            let pace = route.pass(direction).await?.pace();
             let (part, later) = rest.split_at(rest.len().min(pace.bytes));
             to.write_all(part).await?;
             if let Some(pause) = pace.pause(part.len()) {

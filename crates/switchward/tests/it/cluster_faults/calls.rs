@@ -29,14 +29,14 @@ const NEEDED_MAX: Duration = Duration::from_secs(60);
 /// The shortest and the longest pause before the next attempt, milliseconds.
 const AGAIN_MS: [u64; 2] = [20, 150];
 
-/// A way to one server, with a key.
+/// A connection to one server, with a key.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct Line {
     channel: Channel,
     key: MetadataValue<Ascii>,
 }
 
-impl Way {
+impl Line {
     fn to(address: &str, key: &str) -> anyhow::Result<Self> {
         let endpoint = Endpoint::from_shared(address.to_owned())?;
         let channel = endpoint.tcp_nodelay(true).timeout(CALL_MAX).connect_lazy();
@@ -172,7 +172,7 @@ fn was_never_sent(status: &Status) -> bool {
 pub(crate) struct Caller {
     cluster: Arc<Cluster>,
     /// In the order of the servers' numbers.
-    ways: Vec<Way>,
+    lines: Vec<Line>,
     pub(crate) rng: Rng,
 }
 
@@ -188,20 +188,21 @@ impl Caller {
     }
 
     fn with_key(cluster: &Arc<Cluster>, key: &str, seed: u64) -> anyhow::Result<Self> {
-        let ways = cluster.addresses.iter().map(|address| Way::to(address, key)).collect::<Result<_, _>>()?;
-        Ok(Self { cluster: Arc::clone(cluster), ways, rng: Rng::new(seed) })
+        let lines =
+            cluster.addresses.iter().map(|address| Line::to(address, key)).collect::<Result<_, _>>()?;
+        Ok(Self { cluster: Arc::clone(cluster), lines, rng: Rng::new(seed) })
     }
 
-    /// The way to a server.
-    pub(crate) fn way_to(&self, server: u64) -> Way {
-        self.ways[usize::try_from(server - 1).expect("it is small")].clone()
+    /// The connection to a server.
+    pub(crate) fn line_to(&self, server: u64) -> Line {
+        self.lines[usize::try_from(server - 1).expect("it is small")].clone()
     }
 
-    /// The way to a server that lives; to any if none does.
-    pub(crate) fn way(&mut self) -> Way {
+    /// The connection to a server that lives; to any if none does.
+    pub(crate) fn line(&mut self) -> Line {
         let live = self.cluster.live();
         let server = *self.rng.pick(if live.is_empty() { &SERVERS } else { &live });
-        self.way_to(server)
+        self.line_to(server)
     }
 
     /// Waits for a random time between these, milliseconds.
@@ -210,7 +211,7 @@ impl Caller {
     }
 
     /// Asks one server after the other, until there is an answer or nothing may be repeated.
-    pub(crate) async fn insist<T, F>(&mut self, repeat: Repeat, call: impl Fn(Way) -> F) -> Answer<T>
+    pub(crate) async fn insist<T, F>(&mut self, repeat: Repeat, call: impl Fn(Line) -> F) -> Answer<T>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
@@ -218,7 +219,7 @@ impl Caller {
     }
 
     /// Asks until it is done.
-    pub(crate) async fn need<T, F>(&mut self, call: impl Fn(Way) -> F) -> anyhow::Result<T>
+    pub(crate) async fn need<T, F>(&mut self, call: impl Fn(Line) -> F) -> anyhow::Result<T>
     where
         F: Future<Output = Result<Response<T>, Status>>,
         T: std::fmt::Debug,
@@ -235,14 +236,14 @@ impl Caller {
         &mut self,
         longest: Duration,
         repeat: Repeat,
-        call: impl Fn(Way) -> F,
+        call: impl Fn(Line) -> F,
     ) -> Answer<T>
     where
         F: Future<Output = Result<Response<T>, Status>>,
     {
         let (deadline, mut unknown) = (Instant::now() + longest, false);
         loop {
-            match call(self.way()).await {
+            match call(self.line()).await {
                 Ok(done) => return Answer::Done(done.into_inner()),
                 Err(status) => match Meaning::of(&status) {
                     Meaning::Refused => return Answer::Refused(status),

@@ -8,7 +8,7 @@ use switchward_api::v1;
 use switchward_testkit::{Counts, Operation, Versioned, linearizable, ordered_by_version};
 use tokio::time::sleep;
 
-use super::calls::{Answer, Caller, Repeat, Way};
+use super::calls::{Answer, Caller, Line, Repeat};
 use super::definitions::{CALLS_MAX, paths};
 use super::faults::Fired;
 use super::plan::SERVERS;
@@ -120,9 +120,9 @@ async fn read_all(shared: &Shared, agent: &mut Caller) -> anyhow::Result<()> {
     let keys: Vec<String> = shared.records.lock().registers.keys().cloned().collect();
     for key in keys {
         for server in SERVERS {
-            let way = agent.way_to(server);
+            let line = agent.line_to(server);
             let invoked = shared.moments.now();
-            let found = agent.need(|_| way.clone().get(key.clone())).await?;
+            let found = agent.need(|_| line.clone().get(key.clone())).await?;
             let returned = Some(shared.moments.now());
             let found = register_of(found.session);
             let found = found.ok_or_else(|| anyhow::anyhow!("{key} is no register at the end"))?;
@@ -177,7 +177,7 @@ fn ms(time: Option<prost_types::Timestamp>) -> Option<i64> {
 async fn slept(agent: &mut Caller, key: &str, nap: Nap) -> anyhow::Result<Option<String>> {
     let begun = Instant::now();
     loop {
-        let session = agent.need(|way| way.get(key.to_owned())).await?.session.unwrap_or_default();
+        let session = agent.need(|line| line.get(key.to_owned())).await?.session.unwrap_or_default();
         let waits = i64::try_from(nap.ms)?;
         if let (Some(created), Some(ended)) = (ms(session.create_time), ms(session.end_time)) {
             let early = ended - created < waits;
@@ -201,7 +201,7 @@ async fn slept(agent: &mut Caller, key: &str, nap: Nap) -> anyhow::Result<Option
 async fn differ(person: &mut Caller) -> Option<String> {
     let begun = Instant::now();
     loop {
-        let why = match person.insist(Repeat::All, Way::cluster).await {
+        let why = match person.insist(Repeat::All, Line::cluster).await {
             Answer::Done(cluster) => apart(&cluster),
             other @ (Answer::Refused(_) | Answer::Nothing | Answer::Unknown) => {
                 Some(format!("no server says: {other:?}"))

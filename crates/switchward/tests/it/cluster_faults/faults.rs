@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-use super::calls::{Answer, Caller, Repeat, Way};
+use super::calls::{Answer, Caller, Line, Repeat};
 use super::harness::Cluster;
 use super::plan::{Kind, SERVERS, Step};
 
@@ -74,7 +74,7 @@ async fn inject(cluster: &Arc<Cluster>, step: &Step) -> anyhow::Result<()> {
             cluster.link(other, server, "cut").await?;
             links(cluster, step, "cut").await
         }
-        Kind::OneWay => {
+        Kind::OneDirection => {
             cluster.link(server, other, "cut-forth").await?;
             cluster.link(other, server, "cut-back").await?;
             links(cluster, step, "cut-forth").await
@@ -109,7 +109,7 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> anyhow::Result<bool>)
 async fn leader(cluster: &Arc<Cluster>, group: u64) -> anyhow::Result<u64> {
     let (mut caller, mut leader) = (Caller::person(cluster, group)?, None);
     until("a server leads", async || {
-        if let Answer::Done(seen) = caller.insist(Repeat::All, Way::cluster).await {
+        if let Answer::Done(seen) = caller.insist(Repeat::All, Line::cluster).await {
             leader = seen.groups.iter().find(|one| one.number == group).and_then(|one| one.leader);
         }
         Ok(leader.is_some())
@@ -215,7 +215,7 @@ async fn wrong_clock(cluster: &Arc<Cluster>, step: &Step, ms: i64) -> anyhow::Re
     cluster.start_again(server).await?;
     let mut caller = Caller::person(cluster, server)?;
     let noticed = until("the other clock is noticed, and its server leads nothing", async || {
-        let Answer::Done(seen) = caller.insist(Repeat::All, Way::cluster).await else { return Ok(false) };
+        let Answer::Done(seen) = caller.insist(Repeat::All, Line::cluster).await else { return Ok(false) };
         let one = seen.servers.iter().find(|one| one.number == server);
         let offset = one.and_then(|one| one.clock_offset_ms).unwrap_or(0);
         let is_off = offset.signum() == ms.signum() && offset.abs() > ms.abs() / 2;

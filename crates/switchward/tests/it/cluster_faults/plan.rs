@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     /// Two servers are cut off from each other.
     CutBoth,
     /// Nothing from one server arrives at another one.
-    OneWay,
+    OneDirection,
     /// The connections that one server has opened to another one get no answers.
     HalfLink,
     /// What a server sends and receives is late.
@@ -78,7 +78,7 @@ pub(crate) const OF_LINKS: [Kind; 10] = [
     Kind::Isolate,
     Kind::Shatter,
     Kind::CutBoth,
-    Kind::OneWay,
+    Kind::OneDirection,
     Kind::HalfLink,
     Kind::Delay,
     Kind::Slow,
@@ -142,7 +142,7 @@ impl Kind {
             Self::Isolate => "isolated",
             Self::Shatter => "all links cut",
             Self::CutBoth => "cut both ways",
-            Self::OneWay => "cut one way",
+            Self::OneDirection => "cut one way",
             Self::HalfLink => "no answers",
             Self::Delay => "delay",
             Self::Slow => "slow link",

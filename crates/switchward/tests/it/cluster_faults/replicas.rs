@@ -28,7 +28,7 @@ pub(crate) async fn watch(shared: Arc<Shared>, mut person: Caller) {
         }
         last = Instant::now();
         for group in GROUPS {
-            let Ok(compared) = person.way().verify(group).await else { continue };
+            let Ok(compared) = person.line().verify(group).await else { continue };
             let mut records = shared.records.lock();
             records.seen.add("groups compared under faults");
             records.wrong.extend(different(compared.get_ref()));

@@ -46,7 +46,7 @@ impl Site {
         }
         let mut agent = Caller::agent(&cluster, 0)?;
         let key = "measured".to_owned();
-        let started = agent.need(|way| way.start("register".to_owned(), key.clone())).await?;
+        let started = agent.need(|line| line.start("register".to_owned(), key.clone())).await?;
         let mut sequences = vec![register_of(started.session).context("no register")?.0];
         for request in ["first", "second"] {
             let wanted = v1::AnswerCheckpointRequest {
@@ -55,9 +55,9 @@ impl Site {
                 request_id: request.to_owned(),
                 ..Default::default()
             };
-            let done = agent.need(|way| {
-                let request = way.request(wanted.clone());
-                async move { way.sessions().answer_checkpoint(request).await }
+            let done = agent.need(|line| {
+                let request = line.request(wanted.clone());
+                async move { line.sessions().answer_checkpoint(request).await }
             });
             sequences.push(register_of(done.await?.session).context("no register")?.0);
         }
@@ -70,9 +70,9 @@ impl Site {
 async fn deploy(person: &mut Caller, definition: &Value) -> anyhow::Result<()> {
     let file = v1::DefinitionFile { path: "definition.json".into(), content: definition.to_string().into() };
     let wanted = v1::DeployDefinitionRequest { files: vec![file], ..Default::default() };
-    let deployed = person.need(|way| {
-        let request = way.request(wanted.clone());
-        async move { way.definitions().deploy_definition(request).await }
+    let deployed = person.need(|line| {
+        let request = line.request(wanted.clone());
+        async move { line.definitions().deploy_definition(request).await }
     });
     deployed.await.map(drop).with_context(|| format!("this was not deployed: {definition}"))
 }
@@ -162,9 +162,9 @@ pub(crate) async fn play(site: &Site, seed: u64) -> anyhow::Result<Outcome> {
 async fn serves(agent: &Caller, server: u64, seed: u64, ended: Instant) -> anyhow::Result<()> {
     let key = format!("probe-{seed}-{server}");
     loop {
-        let written = agent.way_to(server).start("register".to_owned(), key.clone()).await;
+        let written = agent.line_to(server).start("register".to_owned(), key.clone()).await;
         let read = match written {
-            Ok(_) => agent.way_to(server).get(key.clone()).await.map(drop),
+            Ok(_) => agent.line_to(server).get(key.clone()).await.map(drop),
             Err(status) => Err(status),
         };
         let Err(status) = read else { return Ok(()) };

@@ -121,7 +121,7 @@ impl Worker {
     async fn read(&mut self) -> Option<bool> {
         let key = self.shared.reserve(self.caller.rng.below(SLOTS))?;
         let invoked = self.shared.moments.now();
-        let answered = self.caller.insist(Repeat::All, |way| way.get(key.clone())).await;
+        let answered = self.caller.insist(Repeat::All, |line| line.get(key.clone())).await;
         Some(match answered {
             Answer::Done(found) => {
                 let returned = Some(self.shared.moments.now());
@@ -177,9 +177,9 @@ impl Worker {
             None => Did::Wrote { to, after },
         };
         let invoked = self.shared.moments.now();
-        let answered = self.caller.insist(repeat, |way| {
-            let request = way.request(wanted.clone());
-            async move { way.sessions().answer_checkpoint(request).await }
+        let answered = self.caller.insist(repeat, |line| {
+            let request = line.request(wanted.clone());
+            async move { line.sessions().answer_checkpoint(request).await }
         });
         let answered = answered.await;
         let returned = Some(self.shared.moments.now());
@@ -238,7 +238,8 @@ impl Worker {
     }
 
     async fn start(&mut self, definition: &str, key: &str) -> bool {
-        let started = self.caller.insist(Repeat::All, |way| way.start(definition.to_owned(), key.to_owned()));
+        let started =
+            self.caller.insist(Repeat::All, |line| line.start(definition.to_owned(), key.to_owned()));
         match started.await {
             Answer::Done(_) => true,
             Answer::Nothing | Answer::Unknown => false,
@@ -260,7 +261,7 @@ impl Worker {
             return None;
         }
         let (key, nap) = self.caller.rng.pick(&recent).clone();
-        let answered = self.caller.insist(Repeat::All, |way| way.get(key.clone())).await;
+        let answered = self.caller.insist(Repeat::All, |line| line.get(key.clone())).await;
         let passed = nap.asked.elapsed();
         Some(match answered {
             Answer::Done(found) => {
@@ -295,7 +296,7 @@ pub(crate) async fn authorize(
     session: &str,
     name: &str,
 ) -> Result<Option<bool>, String> {
-    let answered = caller.insist(Repeat::All, |way| way.authorize(session.to_owned(), name.to_owned()));
+    let answered = caller.insist(Repeat::All, |line| line.authorize(session.to_owned(), name.to_owned()));
     match answered.await {
         Answer::Done(said) => match said.decision() {
             v1::ToolDecision::Allow => Ok(Some(true)),
@@ -316,11 +317,11 @@ pub(crate) async fn authorize(
 pub(crate) async fn prepare(shared: &Shared, caller: &mut Caller) -> anyhow::Result<()> {
     for number in 0..COUNTERS {
         let (definition, key) = (counter_name(shared.seed), shared.counter(number));
-        caller.need(|way| way.start(definition.clone(), key.clone())).await?;
+        caller.need(|line| line.start(definition.clone(), key.clone())).await?;
     }
     for number in 0..REGISTERS {
         let key = shared.register(number);
-        let started = caller.need(|way| way.start("register".to_owned(), key.clone())).await?;
+        let started = caller.need(|line| line.start("register".to_owned(), key.clone())).await?;
         let made = register_of(started.session);
         let made = made.ok_or_else(|| anyhow::anyhow!("{key} is no register"))?;
         shared.records.lock().made.insert(key, made);

@@ -26,15 +26,15 @@ pub(super) enum Caller {
     Person,
 }
 
-/// The ways to one server.
-struct Ways {
+/// Connections to one server, one for each caller.
+struct Connections {
     agent: Client,
     person: Client,
     address: String,
 }
 
-/// The ways to all servers.
-pub(super) struct Callers(BTreeMap<u64, Ways>);
+/// Connections to all servers, by number.
+pub(super) struct Callers(BTreeMap<u64, Connections>);
 
 impl Callers {
     /// Connects to each server, once as each caller.
@@ -42,15 +42,15 @@ impl Callers {
     /// # Errors
     /// A server cannot be reached.
     pub(super) async fn connect(ready: &Ready) -> Result<Self, Exit> {
-        let mut ways = BTreeMap::new();
+        let mut connections = BTreeMap::new();
         for one in &ready.servers {
             let address = one.address.clone();
             let target = |key: &str| Target { address: address.clone(), key: key.to_owned(), ca: None };
             let agent = Client::connect(&target(&ready.agent_key), CALL_MAX).await?;
             let person = Client::connect(&target(&ready.person_key), CALL_MAX).await?;
-            ways.insert(one.server, Ways { agent, person, address: one.address.clone() });
+            connections.insert(one.server, Connections { agent, person, address: one.address.clone() });
         }
-        Ok(Self(ways))
+        Ok(Self(connections))
     }
 
     /// The pages of a server.
@@ -58,7 +58,7 @@ impl Callers {
     /// # Errors
     /// There is no such server.
     pub(super) fn pages(&self, server: u64) -> anyhow::Result<Pages> {
-        Pages::of(&self.ways(server)?.address)
+        Pages::of(&self.connections(server)?.address)
     }
 
     /// Calls a server, again and again until it answers. What changes something has a request id, so that it counts once.
@@ -76,10 +76,10 @@ impl Callers {
         Q: Clone,
         F: Future<Output = Result<Response<R>, Status>>,
     {
-        let ways = self.ways(server)?;
+        let connections = self.connections(server)?;
         let client = match caller {
-            Caller::Agent => &ways.agent,
-            Caller::Person => &ways.person,
+            Caller::Agent => &connections.agent,
+            Caller::Person => &connections.person,
         };
         let begun = Instant::now();
         loop {
@@ -139,7 +139,7 @@ impl Callers {
         Ok(reply.await?.groups)
     }
 
-    fn ways(&self, server: u64) -> anyhow::Result<&Ways> {
+    fn connections(&self, server: u64) -> anyhow::Result<&Connections> {
         self.0.get(&server).with_context(|| format!("there is no server {server}"))
     }
 }

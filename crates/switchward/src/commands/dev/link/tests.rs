@@ -81,13 +81,13 @@ async fn a_cut_link_forwards_nothing_and_what_waited_when_it_opens() {
 #[tokio::test]
 async fn a_link_that_is_cut_one_way_forwards_the_other() {
     let mut pair = Pair::new().await;
-    pair.cut(Mode::CutOneWay(Way::Forth), 1).await;
+    pair.cut(Mode::CutDirection(Direction::Forth), 1).await;
     pair.dialer.write_all(b"ping").await.unwrap();
     send(&mut pair.target, &mut pair.dialer).await;
     nothing_arrives(&pair.target);
     pair.link.set(Mode::Open);
     arrives(&mut pair.target).await;
-    pair.cut(Mode::CutOneWay(Way::Back), 1).await;
+    pair.cut(Mode::CutDirection(Direction::Back), 1).await;
     pair.target.write_all(b"ping").await.unwrap();
     send(&mut pair.dialer, &mut pair.target).await;
     nothing_arrives(&pair.dialer);

@@ -1,4 +1,4 @@
-//! The three ways to make a call, and the plain HTTP below them.
+//! The protocols of the API, and the plain HTTP below them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -16,16 +16,16 @@ use switchward_api::descriptor_pool;
 use tokio::net::TcpStream;
 use tonic::{Code, Status};
 
-/// A way in.
+/// A protocol of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Protocol {
     Grpc,
     Web,
     WebText,
     Json,
 }
 
-impl Way {
+impl Protocol {
     pub(crate) const ALL: [Self; 4] = [Self::Grpc, Self::Web, Self::WebText, Self::Json];
 
     fn content_type(self) -> &'static str {
@@ -49,14 +49,14 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    pub(crate) fn post(way: Way, method: &str, body: impl Into<Bytes>) -> Self {
+    pub(crate) fn post(protocol: Protocol, method: &str, body: impl Into<Bytes>) -> Self {
         Self {
-            http2: way == Way::Grpc,
+            http2: protocol == Protocol::Grpc,
             method: Method::POST,
             path: path(method),
             headers: vec![
-                ("content-type", way.content_type().to_owned()),
-                ("accept", way.content_type().to_owned()),
+                ("content-type", protocol.content_type().to_owned()),
+                ("accept", protocol.content_type().to_owned()),
             ],
             body: body.into(),
         }
@@ -127,46 +127,50 @@ pub(crate) async fn send(address: SocketAddr, raw: Raw) -> Answer {
 /// Makes a unary call.
 pub(crate) async fn call<Q: Message, R: Message + Default>(
     address: SocketAddr,
-    way: Way,
+    protocol: Protocol,
     method: &str,
     request: &Q,
 ) -> Result<R, Status> {
-    let body = body(way, method, &request.encode_to_vec());
-    let answer = send(address, Raw::post(way, method, body)).await;
-    outcome(way, method, &answer)
+    let body = body(protocol, method, &request.encode_to_vec());
+    let answer = send(address, Raw::post(protocol, method, body)).await;
+    outcome(protocol, method, &answer)
 }
 
 /// A message as the body of a request.
-pub(crate) fn body(way: Way, method: &str, message: &[u8]) -> Bytes {
-    match way {
-        Way::Grpc | Way::Web => frame(0, message),
-        Way::WebText => base64(&frame(0, message)).into(),
-        Way::Json => to_json(method, message).into(),
+pub(crate) fn body(protocol: Protocol, method: &str, message: &[u8]) -> Bytes {
+    match protocol {
+        Protocol::Grpc | Protocol::Web => frame(0, message),
+        Protocol::WebText => base64(&frame(0, message)).into(),
+        Protocol::Json => to_json(method, message).into(),
     }
 }
 
 /// Decodes an answer: the reply, or the error with its details.
-pub(crate) fn outcome<R: Message + Default>(way: Way, method: &str, answer: &Answer) -> Result<R, Status> {
-    reply(way, method, answer).map(|message| R::decode(message).expect("a reply"))
+pub(crate) fn outcome<R: Message + Default>(
+    protocol: Protocol,
+    method: &str,
+    answer: &Answer,
+) -> Result<R, Status> {
+    reply(protocol, method, answer).map(|message| R::decode(message).expect("a reply"))
 }
 
 /// The same, with the reply as bytes of protobuf.
-pub(crate) fn reply(way: Way, method: &str, answer: &Answer) -> Result<Bytes, Status> {
-    match way {
-        Way::Grpc | Way::Web | Way::WebText => {
-            let (messages, end) = stream(way, answer);
+pub(crate) fn reply(protocol: Protocol, method: &str, answer: &Answer) -> Result<Bytes, Status> {
+    match protocol {
+        Protocol::Grpc | Protocol::Web | Protocol::WebText => {
+            let (messages, end) = stream(protocol, answer);
             end.map(|()| messages.into_iter().next().expect("a message"))
         }
-        Way::Json if answer.status == StatusCode::OK => Ok(from_json(method, &answer.body)),
-        Way::Json => Err(json_error(&answer.json())),
+        Protocol::Json if answer.status == StatusCode::OK => Ok(from_json(method, &answer.body)),
+        Protocol::Json => Err(json_error(&answer.json())),
     }
 }
 
 /// The messages of an answer that is not JSON, and how it ended.
-pub(crate) fn stream(way: Way, answer: &Answer) -> (Vec<Bytes>, Result<(), Status>) {
-    let body = if way == Way::WebText { unbase64(&answer.body) } else { answer.body.to_vec() };
+pub(crate) fn stream(protocol: Protocol, answer: &Answer) -> (Vec<Bytes>, Result<(), Status>) {
+    let body = if protocol == Protocol::WebText { unbase64(&answer.body) } else { answer.body.to_vec() };
     let (messages, trailers) = split(&body);
-    let trailers = if way == Way::Grpc { answer.trailers.clone() } else { trailers };
+    let trailers = if protocol == Protocol::Grpc { answer.trailers.clone() } else { trailers };
     let status = Status::from_header_map(&answer.headers).or_else(|| Status::from_header_map(&trailers));
     let status = status.unwrap_or_else(|| panic!("no gRPC status in {answer:?}"));
     let details = Bytes::copy_from_slice(status.details());
