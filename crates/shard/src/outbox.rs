@@ -84,7 +84,7 @@ impl Outbox {
     }
 
     /// How many effects wait.
-    pub(crate) fn waiting(&self) -> usize {
+    fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Acquire)
     }
 

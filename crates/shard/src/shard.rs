@@ -378,12 +378,6 @@ impl Shard {
         self.group.shared.watchers.watch_credentials()
     }
 
-    /// The number of this shard's effects that are to go out and are no dead letters.
-    #[must_use]
-    pub fn effects_waiting(&self) -> usize {
-        self.group.shared.outbox.waiting()
-    }
-
     pub(crate) fn set_outbox_max(&self, max: usize) {
         self.group.shared.outbox.set_max(max);
     }

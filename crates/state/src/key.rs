@@ -398,12 +398,6 @@ impl Key {
         Self::start(CATALOGUE, tenant, kind).0.into_vec()
     }
 
-    /// Every version of a definition: the common beginning of those keys.
-    #[must_use]
-    pub fn prefix_of_versions(tenant: TenantId, name: &str) -> Vec<u8> {
-        Self::start(CATALOGUE, tenant, Kind::Version).with(name.as_bytes()).with(&[0]).0.into_vec()
-    }
-
     /// Stands before all rows that the catalogue has of a tenant, and behind those of the tenants before it.
     #[must_use]
     pub fn before_tenant_in_catalogue(tenant: TenantId) -> Vec<u8> {
