@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 
 . tests/scripts/steps.sh
-trap tell EXIT
+trap report EXIT
 
 # api ARGUMENTS...: runs the tests of the API. All packages are built with all their tests, as by `make test`, so that
 # libraries have the same features and nothing is built twice. One more than there are cores: servers wait for each other.

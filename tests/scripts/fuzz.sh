@@ -27,7 +27,7 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
     echo "cargo-fuzz is missing: building version $version under $target/tools, about a minute"
     cargo install --quiet --locked --version "$version" --root "$target/tools" cargo-fuzz
 fi
-trap tell EXIT
+trap report EXIT
 
 # fuzz COMMAND TARGET ARGUMENT...: runs cargo-fuzz with the folders of this repository.
 fuzz() {

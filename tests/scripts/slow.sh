@@ -44,7 +44,7 @@ calm() {
 }
 
 finish() {
-    tell
+    report
     calm
 }
 trap finish EXIT

@@ -16,7 +16,7 @@ run() {
 }
 
 # Prints the steps that passed, and the one that failed.
-tell() {
+report() {
     code=$?
     printf '\n%s' "$times"
     if [ "$code" = 0 ]; then

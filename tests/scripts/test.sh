@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 
 . tests/scripts/steps.sh
-trap tell EXIT
+trap report EXIT
 
 # Fewer crashes than `make crash` has, so that the whole stays within its time.
 export CRASH_KILLS="${CRASH_KILLS:-40}" CRASH_CUTS="${CRASH_CUTS:-4}" CRASH_RUNS="${CRASH_RUNS:-2}"
