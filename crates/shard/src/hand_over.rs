@@ -96,8 +96,8 @@ async fn taken(group: &Group) -> Result<u64, NotHandedOver> {
     }
 }
 
-/// The voter that is to lead; `None` as long as none was heard of that may. A leader hears of the others within some
-/// heartbeats.
+/// The voter that is to lead; `None` as long as the leader has contact with none that may. It has contact with the others
+/// within some heartbeats.
 ///
 /// # Errors
 /// [`NotHandedOver::NoSuccessor`] if there is no such voter.

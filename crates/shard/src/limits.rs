@@ -86,7 +86,7 @@ pub const LOG_BYTES_KEPT: u64 = 16 * 1024 * 1024;
 pub const LOG_AWAY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// The same, entries: some 30 bytes of memory each.
 pub const LOG_AWAY_ENTRIES_MAX: u64 = 1_000_000;
-/// How long after a replica was last heard of the log keeps what it lacks.
+/// How long after the last contact with a replica the log keeps what it lacks.
 pub const LOG_AWAY_MAX: Duration = Duration::from_secs(10 * 60);
 /// How often a replica looks at how much of its rows is not on disk, and how long its log is.
 pub const MAINTENANCE_TICK: Duration = Duration::from_millis(250);
@@ -311,7 +311,7 @@ pub const MEMBERS_LOOK: Duration = Duration::from_secs(1);
 pub const MEMBER_CHANGE_WAIT: Duration = Duration::from_secs(10);
 /// Entries that a replica may lack to become a voter.
 pub const MEMBER_LAG_MAX: u64 = 1_000;
-/// How long ago a replica must have been heard of to become a voter or a leader.
+/// How long ago the last contact with a replica may be for it to become a voter or a leader.
 pub const MEMBER_CONTACT_MAX: Duration = Duration::from_secs(2);
 /// How long a leader decides nothing while its successor gets the last entries; then it goes on leading.
 pub const HAND_OVER_WAIT: Duration = Duration::from_secs(2);
@@ -321,7 +321,7 @@ pub const HAND_OVER_TAKEN_WAIT: Duration = Duration::from_millis(1_500);
 pub const HAND_OVER_ASK_WAIT: Duration = Duration::from_secs(6);
 /// How long a server may take to report its replicas.
 pub const STATUS_WAIT: Duration = Duration::from_secs(1);
-/// How long no leader has heard of a server that counts as lost.
+/// How long no leader has had contact with a server that counts as lost.
 pub const SERVER_LOST_AFTER: Duration = Duration::from_secs(10);
 /// Voters that a group keeps that has as many: a server is not drained if fewer would be left.
 pub const VOTERS_KEPT: usize = 3;

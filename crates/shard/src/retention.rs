@@ -22,7 +22,7 @@ pub struct LogRetention {
     pub bytes_max: u64,
     /// The most that is kept, entries.
     pub entries_max: u64,
-    /// How long after a replica was last heard of nothing more is kept for it.
+    /// How long after the last contact with a replica nothing more is kept for it.
     pub away_max: Duration,
 }
 
@@ -50,11 +50,11 @@ impl LogRetention {
 struct Peer {
     /// The last entry that it is known to have.
     matched: Option<u64>,
-    /// The time since it was last heard of.
+    /// The time since the last contact.
     silent: Duration,
 }
 
-/// Since when this server leads: a replica that was never heard of since then is away since then.
+/// Since when this server leads: a replica without any contact since then is away since then.
 #[derive(Debug, Default)]
 pub(crate) struct Leading {
     term: u64,

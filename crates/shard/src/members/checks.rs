@@ -155,8 +155,8 @@ impl ClusterStatus {
         Ok(transfers)
     }
 
-    /// Returns true if a server is active, answers, may lead, votes and is to vote in the group, was heard of by its leader lately, and
-    /// lacks at most `lag_max` entries.
+    /// Returns true if a server is active, answers, may lead, votes and is to vote in the group, had contact
+    /// with its leader lately, and lacks at most `lag_max` entries.
     pub(crate) fn can_lead(&self, server: u64, group: &GroupStatus, lag_max: u64) -> bool {
         let is_active = |known: &ServerStatus| known.number == server && known.state == ServerState::Active;
         self.servers.iter().any(is_active)
@@ -220,18 +220,18 @@ fn replica(group: &GroupStatus, server: u64) -> Option<&ReplicaStatus> {
     group.replicas.iter().find(|replica| replica.server == server)
 }
 
-/// Returns true if the leader of the group has heard of the server lately enough that it may be alive.
+/// Returns true if the last contact of the group's leader with the server is so recent that it may be alive.
 fn spoke_lately(group: &GroupStatus, server: u64) -> bool {
     let silent = replica(group, server).and_then(|replica| replica.silent_ms);
     silent.is_some_and(|silent| Duration::from_millis(silent) < SERVER_LOST_AFTER)
 }
 
-/// Returns true if the server could vote in the group: it was heard of lately and has almost all entries.
+/// Returns true if the server could vote in the group: it had contact with the leader lately and has almost all entries.
 fn is_current(group: &GroupStatus, server: u64) -> bool {
     lacks_at_most(group, server, MEMBER_LAG_MAX)
 }
 
-/// Returns true if the server's replica works, was heard of lately, and lacks at most `lag_max` entries.
+/// Returns true if the server's replica works, had contact with the leader lately, and lacks at most `lag_max` entries.
 pub(super) fn lacks_at_most(group: &GroupStatus, server: u64, lag_max: u64) -> bool {
     replica(group, server).is_some_and(|replica| replica.failed.is_none() && has_almost_all(replica, lag_max))
 }

@@ -67,7 +67,7 @@ pub(crate) struct Seen {
     pub(crate) voters: Vec<BTreeSet<u64>>,
     /// All members, learners included.
     pub(crate) members: BTreeSet<u64>,
-    /// Those that were heard of just now and have almost all entries, the leader included.
+    /// Those whose last contact is just now and that have almost all entries, the leader included.
     pub(crate) current: BTreeSet<u64>,
     /// Those that said that they must not lead now.
     pub(crate) barred: BTreeSet<u64>,

@@ -88,7 +88,7 @@ pub struct Follower {
     /// The last entry that it is known to have.
     #[n(1)]
     pub matched: Option<u64>,
-    /// How long ago it was last heard of, milliseconds.
+    /// Since the last contact, milliseconds.
     #[n(2)]
     pub silent_ms: Option<u64>,
 }

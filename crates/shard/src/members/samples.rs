@@ -50,7 +50,7 @@ pub(crate) fn group(leader: u64, voters: &[u64], learners: &[u64]) -> GroupStatu
     }
 }
 
-/// The server does not answer, and no leader has heard of it for a minute.
+/// The server does not answer, and no leader has had contact with it for a minute.
 pub(crate) fn lose(status: &mut ClusterStatus, number: u64) {
     for server in status.servers.iter_mut().filter(|server| server.number == number) {
         (server.reachable, server.may_lead) = (false, false);

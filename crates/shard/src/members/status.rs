@@ -109,7 +109,7 @@ pub struct ReplicaStatus {
     pub applied: Option<u64>,
     /// Entries that it lacks as far as the leader knows; `None` if that is not known.
     pub lag: Option<u64>,
-    /// How long ago the leader last heard of it, milliseconds; `None` if that is not known.
+    /// Since the leader's last contact with it, milliseconds; `None` if that is not known.
     pub silent_ms: Option<u64>,
     /// Why it has failed, if it has.
     pub failed: Option<String>,

@@ -75,7 +75,8 @@ Examples:
 
 Needs the key of an operator or admin of the server's first tenant. Any server answers; it asks the others, each for at most \
 a second. What a server does not answer is unknown. LAG is the number of log entries that a replica lacks, LOG the longest \
-log that a replica of the group keeps, CONTACT the time since a leader last heard of the server, CLOCK how far its clock is ahead of that of the called server.")]
+log that a replica of the group keeps, CONTACT the time since a leader's last contact with the server, CLOCK how far its \
+clock is ahead of that of the called server.")]
     Status(On<ClusterStatus>),
     /// Compare the replicas of each group: whether all servers hold the same rows.
     #[command(after_help = "\

@@ -160,7 +160,7 @@ fn clock(offset_ms: i64, server: &v1::ClusterServer) -> String {
     format!("{sign}{}{consequence}", period(length))
 }
 
-/// How long ago a leader heard of the server.
+/// Since a leader's last contact with the server.
 fn contact(is_asked: bool, replicas: &[&v1::ClusterReplica]) -> String {
     if is_asked {
         return "now".to_owned();
