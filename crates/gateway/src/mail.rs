@@ -309,7 +309,8 @@ impl Api {
         let body = Body::Approval(ApprovalCommand::RecordReply(reply));
         match submit(self, tenant, scope, Some(request), body).await {
             Ok(Some(Reply::Replied { outcome, .. })) => Outcome::Recorded(outcome),
-            // A reply recorded before outcomes were stored.
+            // The engine answers this command with `Replied` alone. With any other answer the command was still carried
+            // out, so the mail must not come again.
             Ok(Some(_)) => Outcome::Recorded(ReplyOutcome::Unexpected),
             Ok(None) => Outcome::Quarantined("no_tenant"),
             Err(refusal) => refused(&refusal),

@@ -238,7 +238,7 @@ pub struct RecordReply {
     /// The evidence of its origin, for the history; at most 16 KiB.
     #[n(10)]
     pub evidence: String,
-    /// The ledger's answer, if the reply approves a call with limits; see [`plan`](switchward_engine::policy::plan).
+    /// The ledger's answer, if the reply approves a call with limits; as `policy::plan` of the engine makes it.
     #[n(11)]
     pub limits: Option<LimitCheck>,
 }

@@ -18,7 +18,7 @@ type Hash = [u8; 16];
 /// The replies of a session, oldest first. A part of its row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Replies {
-    /// The newest, at most [`REPLIES_LISTED_MAX`], oldest first.
+    /// The newest, at most [`REPLIES_LISTED_MAX`](crate::limits::REPLIES_LISTED_MAX), oldest first.
     #[cbor(n(0), with = "remembered")]
     pub(super) listed: Vec<Remembered>,
     /// Those before them, which have rows of their own.

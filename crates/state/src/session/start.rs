@@ -60,7 +60,7 @@ pub struct Start {
     /// What the user opens the conversation with.
     #[n(11)]
     pub message: Option<String>,
-    /// All that its runs call, directly or through one another; see [`pin_callees`](crate::run::callees::pin_callees).
+    /// All that its runs call, directly or through one another; the engine's `pin_callees` finds them.
     #[n(12)]
     pub callees: Vec<Pinned>,
     /// The name of its tenant, which its reply tokens carry; kept if events from outside can be for it.
@@ -84,7 +84,7 @@ pub struct Start {
     /// Scenarios set it; a server goes by its tenant.
     #[n(18)]
     pub any_approver_address: bool,
-    /// The policy documents that are attached to any definition that it runs; see [`pin_policies`](crate::policy::attached::pin_policies).
+    /// The policy documents that are attached to any definition that it runs; the engine's `pin_policies` finds them.
     #[n(19)]
     pub policies: Vec<PinnedPolicy>,
 }

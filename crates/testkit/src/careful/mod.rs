@@ -1,4 +1,4 @@
-//! A [`Memory`] whose every step is checked.
+//! A `Memory` of scenarios whose every step is checked.
 //!
 //! After every command all rows are encoded and decoded again, the indices are rebuilt from them, rows that must agree
 //! are compared, and the command is sent again: under its request id it must get the same answer, and for a past

@@ -94,7 +94,7 @@ impl Position {
         bytes
     }
 
-    /// Reads what [`Place::bytes`] gave.
+    /// The inverse of [`bytes`](Self::bytes); `None` if they are of another length or form.
     pub(super) fn read(bytes: &[u8]) -> Option<(Time, Self)> {
         let mut rest = bytes;
         let at = Time(u64::from_be_bytes(take(&mut rest)?));
