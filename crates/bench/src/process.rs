@@ -85,7 +85,7 @@ impl Server {
         Self::start(command)
     }
 
-    /// The echo.
+    /// Starts this program again as the service that stores nothing, to compare with.
     pub(crate) fn echo() -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("--echo");

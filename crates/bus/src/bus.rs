@@ -236,12 +236,12 @@ impl Count {
     }
 }
 
-/// Checks the name of an answer.
+/// Fails if the length is not 1 to [`ID_BYTES_MAX`] bytes.
 pub(crate) fn check_answer_name(name: &str) -> Result<(), BusError> {
     within("name", name.len(), 1, ID_BYTES_MAX)
 }
 
-/// Checks an answer.
+/// Fails if the name has a wrong length, or the answer more than [`ANSWER_BYTES_MAX`] bytes.
 pub(crate) fn check_answer(name: &str, answer: &[u8]) -> Result<(), BusError> {
     check_answer_name(name)?;
     within("answer", answer.len(), 0, ANSWER_BYTES_MAX)

@@ -1,4 +1,4 @@
-//! Errors of the bus.
+//! Why calls to the bus fail, and when the next attempt makes sense.
 
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ pub const METHOD_BYTES_MAX: usize = 16;
 pub const REQUEST_HEADERS_MAX: usize = 64;
 /// Headers of a request, names and values together.
 pub const REQUEST_HEADERS_BYTES_MAX: usize = 16 * 1024;
-/// The body of a request.
+/// The largest body of a request that is sent, bytes.
 pub const REQUEST_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Headers of an answer. The transport also reads no more than about 400 KiB of them.
 pub const ANSWER_HEADERS_MAX: usize = 100;

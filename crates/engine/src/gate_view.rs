@@ -21,7 +21,7 @@ pub enum GateView {
 }
 
 impl GateView {
-    /// What is or was open.
+    /// Returns the row of the open gate; for a closed one, as it was when it closed.
     #[must_use]
     pub fn open(&self) -> &OpenGate {
         match self {

@@ -225,7 +225,7 @@ impl<'a, 'b> Turn<'a, 'b> {
         Ok(self.mail_keys()?.iter().any(same))
     }
 
-    /// Whom of these a mail token was made for.
+    /// Returns the first of these addresses that a mail token was made for; `None` if it is for somebody else.
     pub(crate) fn made_for(
         &self,
         token: &MailToken,

@@ -6,7 +6,7 @@ pub const PATH_BYTES_MAX: usize = 1024;
 pub const PATH_SEGMENTS_MAX: usize = 32;
 /// Nesting of lists and dictionaries in data that a body is rendered over, or that it makes.
 pub const DATA_DEPTH_MAX: usize = 128;
-/// A template, bytes.
+/// The longest template that compiles, bytes.
 pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
 /// Tokens between the two ends of one tag of a body: an expression nests no deeper than it is long.
 pub const JINJA_TAG_TOKENS_MAX: usize = 200;

@@ -111,7 +111,7 @@ codes! {
     NO_PARTICIPANTS "SW1372" Warning "a task has no participants and is complete at once"
 }
 
-/// The code of this id.
+/// Returns the code of this id; `None` if no finding has it.
 #[must_use]
 pub fn explain(id: &str) -> Option<&'static Code> {
     ALL.iter().find(|code| code.id == id)

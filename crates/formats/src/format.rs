@@ -1,4 +1,4 @@
-//! The formats.
+//! The formats that definitions are written in, and their names.
 
 /// The format of a definition. See `docs/concepts.md#definition-and-version`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -30,7 +30,7 @@ pub const COMPARISONS_MAX: usize = 10_000;
 /// Characters of a name up to which a nearest one is searched for.
 pub const COMPARED_CHARS_MAX: usize = 64;
 
-/// A process name, bytes.
+/// The longest name of a process, bytes.
 pub const PROCESS_NAME_BYTES_MAX: usize = 63;
 /// The largest `max_emails_per_session`.
 pub const EMAILS_MAX: u64 = 1_000_000;
@@ -39,7 +39,7 @@ pub const EMAILS_MAX: u64 = 1_000_000;
 pub const TRANSITIONS_MAX: usize = 10_000;
 /// Keys that a `state_schema` lists.
 pub const SCHEMA_KEYS_MAX: usize = 1_000;
-/// A key of the data, bytes.
+/// The longest key that a session stores a value under, bytes.
 pub const DATA_KEY_BYTES_MAX: usize = 256;
 /// A dotted path into the data, bytes.
 pub const DATA_PATH_BYTES_MAX: usize = 1024;

@@ -33,7 +33,7 @@ impl Report {
         }
     }
 
-    /// Adds a finding.
+    /// Adds a finding, whose file becomes that of the report.
     pub fn add(&mut self, mut finding: Finding) {
         finding.file.clone_from(&self.file);
         self.errors += usize::from(finding.severity == Severity::Error);

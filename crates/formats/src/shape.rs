@@ -86,7 +86,7 @@ pub fn map<'a>(node: &'a Node, what: &str, entries_max: usize, report: &mut Repo
     bounded(entries, entries_max, what, node.span, report)
 }
 
-/// The items of a list.
+/// Returns the items of a list. Reports a node of another type, and too many items.
 pub fn list<'a>(node: &'a Node, what: &str, items_max: usize, report: &mut Report) -> Option<&'a [Node]> {
     let Some(items) = node.as_list() else { return wrong_type(node, what, "a list", report) };
     bounded(items, items_max, what, node.span, report)

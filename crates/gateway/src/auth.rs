@@ -197,7 +197,7 @@ pub(crate) mod roles {
     pub(crate) const WORK: &[Role] = &[Role::Worker, Role::Admin];
     /// Who publishes definitions.
     pub(crate) const PUBLISH: &[Role] = &[Role::Author, Role::Admin];
-    /// Who decides.
+    /// Who may close gates by approving or rejecting.
     pub(crate) const DECIDE: &[Role] = &[Role::Approver, Role::Operator, Role::Admin];
     /// Who looks after sessions.
     pub(crate) const OPERATE: &[Role] = &[Role::Operator, Role::Admin];

@@ -45,7 +45,7 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// One connection.
+/// An accepted connection and its use, by which the table chooses one to close.
 #[derive(Debug)]
 pub(crate) struct Connection {
     began: Instant,

@@ -152,7 +152,7 @@ pub const MAIL_DELETED_MAX: usize = 1_000;
 pub const MAIL_WAITING_MAX: usize = 10_000;
 /// Messages delivered by HTTP at one time; beyond it they must be delivered again later.
 pub const MAIL_POSTS_MAX: usize = 16;
-/// Those of one tenant.
+/// The same for one tenant, so that no tenant takes all of them.
 pub const MAIL_POSTS_OF_TENANT_MAX: usize = 4;
 /// The `retry-after` of such messages, seconds.
 pub const MAIL_AGAIN_S: u64 = 30;

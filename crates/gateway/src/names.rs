@@ -69,7 +69,7 @@ pub(crate) fn session(caller: &Caller, field: &str, name: &str) -> Result<Sessio
     Ok(id.parse().unwrap_or_else(|_| SessionId::from_key(caller.tenant, id)))
 }
 
-/// The definition of a name.
+/// Returns the last part of a name. Fails if the name is of another kind, or its tenant is not the caller's.
 pub(crate) fn definition<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
     Ok(ids(caller, "definition", field, name, &["definitions"])?[0])
 }
@@ -157,7 +157,7 @@ pub(crate) fn api_key<'a>(caller: &Caller, field: &str, name: &'a str) -> Result
     Ok(ids(caller, "API key", field, name, &["keys"])?[0])
 }
 
-/// The assistant of a name.
+/// Returns the last part of a name. Fails if the name is of another kind, or its tenant is not the caller's.
 pub(crate) fn assistant<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
     Ok(ids(caller, "assistant", field, name, &["assistants"])?[0])
 }
@@ -167,7 +167,7 @@ pub(crate) fn of_assistant(caller: &Caller, name: &str) -> String {
     format!("tenants/{}/assistants/{name}", caller.tenant_name)
 }
 
-/// The source of webhooks of a name.
+/// Returns the last part of a name. Fails if the name is of another kind, or its tenant is not the caller's.
 pub(crate) fn webhook_source<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
     Ok(ids(caller, "source", field, name, &["sources"])?[0])
 }
@@ -187,7 +187,7 @@ pub(crate) fn of_quarantined(caller: &Caller, id: &str) -> String {
     format!("tenants/{}/quarantine/{id}", caller.tenant_name)
 }
 
-/// The endpoint of a name.
+/// Returns the last part of a name. Fails if the name is of another kind, or its tenant is not the caller's.
 pub(crate) fn webhook_endpoint<'a>(caller: &Caller, field: &str, name: &'a str) -> Result<&'a str, Refusal> {
     Ok(ids(caller, "endpoint", field, name, &["endpoints"])?[0])
 }

@@ -25,7 +25,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// The port of these calls and pages.
+    /// The port of these calls and pages. A path that none of the pages has goes to the calls.
     pub(crate) fn new(calls: impl Answers + Sync, pages: Router) -> Self {
         Self { pages: pages.fallback_service(calls.clone()), calls: Some(BoxCloneSyncService::new(calls)) }
     }

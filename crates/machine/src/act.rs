@@ -209,7 +209,7 @@ pub struct Wanted {
     pub required: bool,
 }
 
-/// What a field is.
+/// The type of a value that is extracted from a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 pub enum FieldType {
     /// A text.
@@ -252,7 +252,7 @@ impl FieldType {
     }
 }
 
-/// The kinds of work.
+/// What a worker must be able to do to take an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
 #[repr(u8)]
 pub enum WorkKind {
@@ -314,7 +314,7 @@ impl WorkKind {
     }
 }
 
-/// What is waited for.
+/// An act that ends when something happens outside, or after its time.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Wait {
     /// What ends it.

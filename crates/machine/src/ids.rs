@@ -75,7 +75,7 @@ impl Bucket {
 pub struct Digest(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 32]);
 
 impl Digest {
-    /// The digest of these bytes.
+    /// The SHA-256 digest of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())

@@ -252,7 +252,7 @@ impl Machine {
         self.nodes.get(usize::try_from(ix.0).ok()?)
     }
 
-    /// The node of this name.
+    /// Returns the node of this name; `None` if the definition has no such state.
     #[must_use]
     pub fn node_named(&self, name: &str) -> Option<&Node> {
         self.nodes.iter().find(|node| node.name == name)

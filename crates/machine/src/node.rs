@@ -99,7 +99,7 @@ pub enum Boundary {
 }
 
 impl Node {
-    /// The exit of this answer.
+    /// Returns the first exit of this answer, with its position; `None` if the answer is not allowed.
     #[must_use]
     pub fn answer(&self, answer: &str) -> Option<(ExitIx, &Exit)> {
         self.exits.iter().enumerate().find_map(|(at, exit)| {

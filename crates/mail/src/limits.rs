@@ -47,19 +47,19 @@ pub const STYLE_MATCHES_MAX: usize = 1_000_000;
 pub const HTML_CLASSES_MAX: usize = 256;
 /// Colours that words or what is behind them may have; with more they are not taken.
 pub const COLOURS_MAX: usize = 16;
-/// An address, bytes.
+/// The longest address, bytes; a longer one is not recognised.
 pub const ADDRESS_BYTES_MAX: usize = 320;
 /// Addresses looked at in all address fields of a message together.
 pub const ADDRESSES_MAX: usize = 200;
 /// Recipients that the transport may name.
 pub const ENVELOPE_RECIPIENTS_MAX: usize = 1000;
-/// A token, bytes.
+/// The longest text that is read as a token, bytes.
 pub const TOKEN_BYTES_MAX: usize = 256;
 /// Tokens taken from one message.
 pub const TOKENS_MAX: usize = 16;
 /// Message ids kept of one field.
 pub const MESSAGE_IDS_MAX: usize = 50;
-/// A message id, bytes.
+/// The longest message id, bytes; a longer one is ignored.
 pub const MESSAGE_ID_BYTES_MAX: usize = 998;
 /// A subject, decoded, bytes; what is beyond is cut.
 pub const SUBJECT_BYTES_MAX: usize = 2000;

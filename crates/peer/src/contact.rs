@@ -155,7 +155,7 @@ impl PeerCell {
     }
 }
 
-/// A stream that is counted.
+/// Counts an open stream of a peer until it is dropped.
 #[derive(Debug)]
 pub(crate) struct StreamCount(Arc<PeerCell>);
 

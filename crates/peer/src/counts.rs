@@ -34,7 +34,7 @@ impl<K: Ord + Clone> Counts<K> {
     }
 }
 
-/// One that is counted.
+/// A guard: its key is counted once less when it is dropped.
 pub(crate) struct Counted<K: Ord + Clone> {
     counts: Counts<K>,
     of: K,

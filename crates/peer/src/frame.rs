@@ -82,7 +82,7 @@ impl Op {
     }
 }
 
-/// One frame.
+/// A frame as it is sent, with its header decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub(crate) op: Op,

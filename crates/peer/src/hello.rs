@@ -76,7 +76,7 @@ pub(crate) struct Greeting {
     pub(crate) purpose: Purpose,
 }
 
-/// The bytes of a greeting.
+/// The length of a greeting's fixed fields.
 const GREETING_BYTES: usize = 2 + 16 + 8 + 16 + 8 + 16 + 4 + 4 + 32 + 8 + 8 + 1;
 
 impl Greeting {

@@ -9,7 +9,7 @@ const MIB: usize = 1024 * KIB;
 pub const CONTROL_BODY_BYTES_MAX: usize = 64 * KIB;
 /// The body of a request or an answer on the bulk connection: one log entry may have 32 MiB.
 pub const BULK_BODY_BYTES_MAX: usize = 40 * MIB;
-/// A piece of a stream.
+/// The largest frame on a connection that carries a stream.
 pub const STREAM_PIECE_BYTES_MAX: usize = 4 * MIB;
 /// The first frame of either side, and the verdict on it.
 pub const HELLO_BYTES_MAX: usize = 4 * KIB;

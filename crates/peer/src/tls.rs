@@ -200,7 +200,7 @@ fn chain(pem: &[u8], what: &str) -> Result<Vec<CertificateDer<'static>>, TlsErro
     if chain.is_empty() { Err(TlsError(format!("{what} is missing"))) } else { Ok(chain) }
 }
 
-/// The name by which a server is dialled.
+/// The DNS name in the certificate of that server alone.
 pub(crate) fn dialled_name(cluster: &[u8; 16], server: u64) -> Result<ServerName<'static>, String> {
     ServerName::try_from(server_name(cluster, server)).map_err(|error| error.to_string())
 }

@@ -84,7 +84,7 @@ pub struct StartAgain {
     pub escalation: Vec<String>,
 }
 
-/// An assistant.
+/// An assistant that a scenario's conversations are held with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assistant {
     /// Its instructions besides those of a state; may be empty.
@@ -305,7 +305,7 @@ pub struct Expected {
     pub expectations: Vec<Expectation>,
 }
 
-/// One expectation.
+/// A comparison of one value that the scenario observes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
     /// The value that it is about.

@@ -204,7 +204,7 @@ impl Cluster {
         self.all().filter(|shard| shard.group().failed().is_some()).count()
     }
 
-    /// The time.
+    /// The time, milliseconds since 1970.
     #[must_use]
     pub fn now(&self) -> Time {
         self.0.now()
@@ -222,7 +222,7 @@ impl Cluster {
         self.catalogue().group().shared.ring.read().clone()
     }
 
-    /// Replaces the key ring.
+    /// Replaces the key ring of all groups on this server.
     pub fn replace_ring(&self, ring: &KeyRing) {
         self.all().for_each(|shard| *shard.group().shared.ring.write() = ring.clone());
     }

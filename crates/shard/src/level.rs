@@ -21,7 +21,7 @@ impl WriteLevel {
         Self { levels, now: AtomicU32::new(levels.highest.0) }
     }
 
-    /// The level at which it writes.
+    /// Returns the level at which this server writes: nothing that came in after it.
     pub(crate) fn get(&self) -> Level {
         Level(self.now.load(Ordering::Acquire))
     }

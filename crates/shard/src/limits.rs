@@ -67,7 +67,7 @@ pub const LEADER_LOOK: Duration = Duration::from_millis(100);
 pub const COMMIT_WAIT: Duration = Duration::from_secs(2);
 /// A leader that no majority has acknowledged for this multiple of the longest wait before an election does not lead.
 pub const LEADER_LEASES: u32 = 2;
-/// A read of the log, bytes.
+/// What one read of the log returns at most, bytes.
 pub const LOG_READ_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Changed rows in memory that start a write to the state store, bytes.
 pub const DIRTY_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -120,7 +120,7 @@ pub const TIMERS_HEAD_LOW: usize = 8_192;
 pub const TIMERS_READ_MAX: usize = 4_096;
 /// Timers of one shard that were handed out and are not done.
 pub const TIMERS_IN_FLIGHT_MAX: usize = 2_048;
-/// Timers of one batch.
+/// Timers that one log entry fires at most.
 pub const TIMER_BATCH_MAX: usize = 512;
 /// The keys of one batch, bytes; a batch has one timer at least, whatever its length.
 pub const TIMER_BATCH_BYTES_MAX: usize = 64 * 1024;

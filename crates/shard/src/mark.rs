@@ -21,7 +21,7 @@ pub(crate) enum Takes {
     Rows,
 }
 
-/// A mark.
+/// An entry of the log at which replicas take their rows or a digest of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// Tells a mark for a backup from others; zeros if all replicas take their digests.

@@ -10,7 +10,7 @@ use switchward_store::{State, planted as of_store};
 
 use crate::record::Stored;
 
-/// A bug.
+/// A bug that a simulation plants, one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     /// Entries are acknowledged before they are on disk.

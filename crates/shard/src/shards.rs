@@ -97,7 +97,7 @@ impl Shards {
         &self.owners[usize::from(bucket.number()) % self.owners.len()]
     }
 
-    /// The shard that a command is for.
+    /// Returns the shard that a command is for: the catalogue if its scope has no bucket.
     pub(crate) fn home(&self, command: &Command) -> &Shard {
         command.scope.bucket(command.tenant).map_or(&self.catalogue, |bucket| self.shard_of(bucket))
     }
@@ -129,7 +129,7 @@ impl Shards {
         &self.log
     }
 
-    /// The time.
+    /// The time, milliseconds since 1970.
     pub(crate) fn now(&self) -> Time {
         self.clock.now()
     }

@@ -387,14 +387,14 @@ impl IndexKey {
         Key::index(tenant, EFFECTS, &[state.as_slice()]).as_bytes().to_vec()
     }
 
-    /// The effect of an entry of [`IndexKey::effects`].
+    /// Decodes an entry of [`IndexKey::effects`]; `None` if it is too short.
     #[must_use]
     pub fn effect_of(entry: &Key) -> Option<(SessionId, u64)> {
         let from = entry.as_bytes().len().checked_sub(24)?;
         Self::work_of(entry.as_bytes().get(from..)?).map(|(session, number)| (session, number.0))
     }
 
-    /// The session of an entry of [`IndexKey::sessions`] or [`IndexKey::sessions_in`].
+    /// Decodes an entry of [`IndexKey::sessions`] or [`IndexKey::sessions_in`]; `None` if it is too short.
     #[must_use]
     pub fn session_of(entry: &Key) -> Option<SessionId> {
         let bytes = entry.as_bytes();
@@ -403,7 +403,7 @@ impl IndexKey {
         Some(SessionId(id))
     }
 
-    /// The gate of an entry of [`IndexKey::gates`].
+    /// Decodes an entry of [`IndexKey::gates`]; `None` if it is too short.
     #[must_use]
     pub fn gate_of(entry: &Key) -> Option<(SessionId, OpenId)> {
         let rest = entry.rest().get(9..)?;

@@ -143,7 +143,7 @@ impl Key {
         Self::of_session(tenant, session, Kind::Session)
     }
 
-    /// A run of a session.
+    /// The key of a run's own row.
     #[must_use]
     pub fn run(tenant: TenantId, session: SessionId, run: RunId) -> Self {
         Self::of_session(tenant, session, Kind::Run).with(&run.0.to_be_bytes())
@@ -155,7 +155,7 @@ impl Key {
         Self::of_session(tenant, session, Kind::OpenItem).with(&item.0.to_be_bytes())
     }
 
-    /// The data of a run.
+    /// The key of a run's data, which is one row.
     #[must_use]
     pub fn data(tenant: TenantId, session: SessionId, run: RunId) -> Self {
         Self::of_session(tenant, session, Kind::Data).with(&run.0.to_be_bytes())
@@ -198,7 +198,7 @@ impl Key {
         Self::of_session(tenant, session, Kind::Call).with(&number.to_be_bytes())
     }
 
-    /// A grant of a session.
+    /// The key of an approved call that is not made yet.
     #[must_use]
     pub fn grant(tenant: TenantId, session: SessionId, number: u64) -> Self {
         Self::of_session(tenant, session, Kind::Grant).with(&number.to_be_bytes())
@@ -268,7 +268,7 @@ impl Key {
         Self::start(SHARD, TenantId(0), Kind::Level)
     }
 
-    /// A tenant by name.
+    /// The key of a tenant by name, under tenant 0, since a name is looked up before the tenant's number is known.
     #[must_use]
     pub fn tenant(name: &str) -> Self {
         Self::start(CATALOGUE, TenantId(0), Kind::Tenant).with(name.as_bytes())
@@ -280,7 +280,7 @@ impl Key {
         Self::start(CATALOGUE, TenantId(0), Kind::ApiKey).with(id.as_bytes())
     }
 
-    /// A definition of a tenant.
+    /// The key of a definition's row in the catalogue, beside those of its versions.
     #[must_use]
     pub fn definition(tenant: TenantId, name: &str) -> Self {
         Self::start(CATALOGUE, tenant, Kind::Definition).with(name.as_bytes())
@@ -338,13 +338,13 @@ impl Key {
         homes.map(move |home| [home.to_be_bytes().as_slice(), &tenant.0.to_be_bytes()].concat())
     }
 
-    /// An assistant of a tenant.
+    /// The key of an assistant's row in the catalogue.
     #[must_use]
     pub fn assistant(tenant: TenantId, name: &str) -> Self {
         Self::start(CATALOGUE, tenant, Kind::Assistant).with(name.as_bytes())
     }
 
-    /// A source of webhooks of a tenant.
+    /// The key of a webhook source's row in the catalogue.
     #[must_use]
     pub fn webhook_source(tenant: TenantId, name: &str) -> Self {
         Self::start(CATALOGUE, tenant, Kind::WebhookSource).with(name.as_bytes())

@@ -73,7 +73,7 @@ pub const INPUT_BYTES_MAX: usize = 256 * 1024;
 pub const LABELS_MAX: usize = 64;
 /// A label's key or value, bytes.
 pub const LABEL_BYTES_MAX: usize = 256;
-/// Commands of one batch.
+/// Commands that one log entry contains at most.
 pub const BATCH_COMMANDS_MAX: usize = 1_024;
 /// Versions of one definition.
 pub const VERSIONS_MAX: u32 = 100_000;
@@ -149,7 +149,7 @@ pub const DIRECTORY_ENTRIES_MAX: usize = 1_000;
 pub const EVENT_BINDINGS_MAX: usize = 1_000;
 /// Entries of what one name stands for, and of the default audience.
 pub const DIRECTORY_MEMBERS_MAX: usize = 100;
-/// A name of the directory, bytes.
+/// The longest name of a directory entry, bytes.
 pub const DIRECTORY_NAME_BYTES_MAX: usize = 128;
 /// Names that stand for names, below one another.
 pub const DIRECTORY_DEPTH_MAX: usize = 8;
@@ -231,7 +231,7 @@ pub const MAILS_OF_DAY_MAX: u32 = 10_000;
 pub const MAILS_OF_TENANT_HOUR_MAX: u32 = 20_000;
 /// Those of all sessions of one definition.
 pub const MAILS_OF_DEFINITION_HOUR_MAX: u32 = 10_000;
-/// Those of one requester.
+/// Those that the sessions of one requester cause.
 pub const MAILS_OF_REQUESTER_HOUR_MAX: u32 = 5_000;
 /// Those to one address: more than a person can read.
 pub const MAILS_TO_ADDRESS_HOUR_MAX: u32 = 120;
@@ -331,7 +331,7 @@ pub const SERVERS_MAX: usize = 32;
 pub const VOTERS_MAX: u32 = 5;
 /// The largest number of a server.
 pub const SERVER_NUMBER_MAX: u64 = 9_999;
-/// The address of a server, bytes.
+/// The longest address under which a server joins, bytes.
 pub const SERVER_ADDRESS_BYTES_MAX: usize = 256;
 /// Secrets that one command seals under another key.
 pub const RESEALED_MAX: usize = 256;

@@ -79,7 +79,7 @@ impl OpenItem {
         }
     }
 
-    /// What is open.
+    /// Returns which kind of open item it is, without its contents.
     #[must_use]
     pub fn kind(&self) -> ItemKind {
         match self {

@@ -1,4 +1,4 @@
-//! Whose an outbox is.
+//! Outboxes belong to a session or to a tenant.
 
 use switchward_machine::SessionId;
 

@@ -1,7 +1,7 @@
 //! Bugs that the simulation of the engine must find. They are planted one at a time, by the rows that decisions are made
 //! and applied on. Only builds with the feature `planted` contain them, which no build of the product has.
 
-/// A bug.
+/// A bug that a simulation plants, one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     /// A request of a session that comes again is carried out again.

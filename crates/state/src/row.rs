@@ -192,7 +192,7 @@ pub mod machine_bytes {
     use std::sync::Arc;
     use switchward_machine::Machine;
 
-    /// Writes a machine.
+    /// Writes a machine's canonical form as one byte string.
     ///
     /// # Errors
     /// Those of the writer.

@@ -71,7 +71,7 @@ impl fmt::Display for NotOpened {
 impl std::error::Error for NotOpened {}
 
 impl Sealed {
-    /// Bytes of the secret.
+    /// The length of the text that was sealed, bytes.
     #[must_use]
     pub fn secret_bytes(&self) -> usize {
         self.text.len().saturating_sub(TAG_BYTES)

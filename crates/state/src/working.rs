@@ -193,7 +193,7 @@ impl<'a> Working<'a> {
         }
     }
 
-    /// The row of this key.
+    /// Returns the row of this key with the changes that were made so far; `None` if there is none.
     pub(crate) fn get(&self, key: &Key) -> Result<Option<Arc<Row>>, ViewError> {
         if let Some(known) = self.known.borrow().get(key) {
             return Ok(known.row.clone());

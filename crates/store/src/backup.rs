@@ -56,7 +56,7 @@ pub struct BackupManifest {
     pub files: Vec<BackupFile>,
 }
 
-/// A file of a backup.
+/// What the manifest says about one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupFile {
     /// Its path below the backup's folder.

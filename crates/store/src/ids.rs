@@ -29,7 +29,7 @@ pub struct FolderIdentity {
 }
 
 impl Id {
-    /// Draws an id.
+    /// Draws 128 random bits.
     pub(crate) fn draw() -> Self {
         Self(rand::random())
     }

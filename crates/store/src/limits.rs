@@ -93,7 +93,7 @@ pub const SCAN_CHUNK_ROWS_MAX: usize = 1024;
 /// How many rows a scan copies in its first go; each further one doubles, up to the maximum.
 pub const SCAN_CHUNK_ROWS_MIN: usize = 32;
 
-/// Files of one backup.
+/// Files that one manifest lists at most; a backup of more fails.
 pub const BACKUP_FILES_MAX: usize = 20_000;
 /// The manifest of a backup: its files, some 200 bytes each.
 pub const MANIFEST_BYTES_MAX: usize = 8 * MIB;

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-/// A bug.
+/// A bug that a simulation plants, one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
     /// A peer is accepted whose folder is not the one that its number had before.

@@ -119,7 +119,7 @@ impl Output {
     }
 }
 
-/// The commands.
+/// The commands; each is run by a module of `commands`.
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one of them in a process")]
 pub(crate) enum Command {

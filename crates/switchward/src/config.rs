@@ -124,7 +124,7 @@ impl Config {
     }
 }
 
-/// What is logged.
+/// The section `log` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Log {

@@ -55,12 +55,12 @@ impl Contexts {
         Ok(Self { folder: config.join("switchward").join("contexts") })
     }
 
-    /// Their folder.
+    /// The folder with the files of all contexts.
     pub(crate) fn folder(&self) -> &std::path::Path {
         &self.folder
     }
 
-    /// The file of a context.
+    /// The path of a context's file, which may not exist.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.{ENDING}"))
     }

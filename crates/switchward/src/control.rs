@@ -28,12 +28,12 @@ use crate::backup::{self, PROGRAM};
 
 /// The socket's name in the data folder.
 const SOCKET: &str = "control.sock";
-/// A request, bytes.
+/// The longest line that is read as a request, bytes.
 const REQUEST_BYTES_MAX: u64 = 4_096;
 /// How long either side waits for the other: a disk on one side may be slow.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A request.
+/// What a command on the same machine asks of a running server; one line of JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Request {

@@ -17,13 +17,13 @@ use crate::output::{HELP, PROBLEM, clean};
 const FAILED: u8 = 1;
 /// A usage error.
 pub(crate) const USAGE: u8 = 2;
-/// Not found.
+/// What was named does not exist.
 const NOT_FOUND: u8 = 3;
 /// A conflict with the current state, or a precondition that does not hold.
 const CONFLICT: u8 = 4;
 /// Findings: errors of a definition, an expectation that does not hold.
 pub(crate) const FINDINGS: u8 = 5;
-/// Denied.
+/// The credential is missing or wrong, or its role is not sufficient.
 pub(crate) const DENIED: u8 = 6;
 /// Waiting for a person.
 pub(crate) const WAITING: u8 = 7;

@@ -51,7 +51,7 @@ impl MailListeners {
         Ok(Self { ingress, imap_health, host, lmtp, imap, catalogue })
     }
 
-    /// Opens them.
+    /// Starts the LMTP server and the IMAP reader that are configured.
     pub(crate) fn open(self) -> Open {
         let (stop, stopped) = watch::channel(false);
         let mut running = JoinSet::new();

@@ -97,7 +97,6 @@ impl Line {
     }
 }
 
-/// A mail that was sent.
 #[derive(Clone)]
 struct SentMail {
     /// The name of its page, which nobody can guess.

@@ -80,12 +80,12 @@ fn is_own(headers: &HeaderMap, host: &Authority) -> bool {
 pub(crate) struct Token(String);
 
 impl Token {
-    /// Draws one.
+    /// Draws 128 random bits.
     pub(crate) fn draw() -> Self {
         Self(format!("{:032x}", rand::random::<u128>()))
     }
 
-    /// Returns its text.
+    /// The token as 32 hexadecimal digits.
     pub(crate) fn text(&self) -> &str {
         &self.0
     }

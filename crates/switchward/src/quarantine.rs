@@ -92,7 +92,7 @@ impl QuarantineHead {
         })
     }
 
-    /// The file of this head and this content.
+    /// The stored file: the head as one line of JSON, then the message as it came.
     fn file(&self, content: &[u8]) -> Vec<u8> {
         let mut file = serde_json::to_vec(self).expect("texts and numbers are JSON");
         file.push(b'\n');

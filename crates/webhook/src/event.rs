@@ -98,7 +98,7 @@ events! {
 }
 
 impl EventType {
-    /// The type of this name.
+    /// Returns the type of this name; `None` if this version does not know it.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)

@@ -66,7 +66,7 @@ impl SourceKind {
         }
     }
 
-    /// The kind of this word.
+    /// Returns the kind of this word; `None` if this version does not know it.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.word() == word)

@@ -30,7 +30,6 @@ pub(crate) struct Token {
     pub(crate) line: usize,
 }
 
-/// What a [`Token`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// A name or a keyword.

@@ -120,7 +120,7 @@ impl Load {
         Self { dies, callers }
     }
 
-    /// What was acknowledged.
+    /// Waits for all callers. Fails if one of them did.
     async fn kept(mut self) -> anyhow::Result<Vec<AcknowledgedSession>> {
         let mut all = Vec::new();
         while let Some(book) = self.callers.join_next().await {

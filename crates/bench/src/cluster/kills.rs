@@ -29,7 +29,6 @@ trait Killable {
     /// Returns the leader of a cluster in which all servers have caught up.
     async fn leader(&self) -> anyhow::Result<Self::Server>;
 
-    /// Kills a server.
     async fn kill(&mut self, server: Self::Server) -> anyhow::Result<()>;
 
     /// Starts it again.

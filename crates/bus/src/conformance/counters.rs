@@ -5,7 +5,7 @@ use crate::bus::{Bus, Count, Counter, Counting, Settings};
 use crate::error::BusError;
 use crate::limits::{COUNTER_BYTES_MAX, COUNTERS_MAX, ID_BYTES_MAX};
 
-/// An id in one counter.
+/// An id that is counted in the counter `one` alone, which may reach `most`.
 pub(super) fn one(id: &str, most: u32) -> Count {
     of(id, &[("one", most)])
 }

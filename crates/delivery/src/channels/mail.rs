@@ -1,4 +1,4 @@
-//! Mails.
+//! Composes mails and hands them to the transport.
 
 use std::sync::Arc;
 

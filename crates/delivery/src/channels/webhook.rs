@@ -92,7 +92,6 @@ fn content(body: &str) -> (&'static str, Value) {
     }
 }
 
-/// Sends an event.
 async fn send_event(client: &Client, call: &CallContext<'_>, event: &Event) -> Result<u16, Failed> {
     let mut request = event.request(call.deadline.min(Duration::from_millis(HOOK_MS_MAX)));
     call.add_trace(&mut request.headers);

@@ -71,7 +71,7 @@ impl Target {
         &self.url
     }
 
-    /// Returns the host.
+    /// Returns the host as the URL has it: a domain's name is not resolved.
     #[must_use]
     pub fn host(&self) -> TargetHost {
         match &self.host {

@@ -23,7 +23,7 @@ pub struct JobHead {
     pub channel: JobChannel,
 }
 
-/// The channel of a job.
+/// The channel of a job, named in lower case where it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobChannel {

@@ -119,7 +119,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
     replied(turn, outcome)
 }
 
-/// What a reply is about.
+/// Returns what a reply is about. Without a token, that is the newest request to its sender, if the sender is proved.
 fn about(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply) -> Result<About, Stop> {
     match &reply.token {
         Some(token) => by_token(turn, leaf, reply, token),

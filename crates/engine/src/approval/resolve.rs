@@ -20,7 +20,7 @@ pub(crate) struct GateDecision {
     pub(crate) via: Via,
 }
 
-/// The spec of an open gate.
+/// Returns the spec of an open gate. Fails if the machine of its run does not have it.
 pub(crate) fn spec_of(turn: &Turn<'_, '_>, open: &OpenGate) -> Result<GateSpec, Stop> {
     let machine = turn.machine(&*turn.run(open.head.run)?)?;
     let found = machine.gate(open.body.spec).cloned();

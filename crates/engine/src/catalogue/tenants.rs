@@ -1,4 +1,4 @@
-//! Tenants.
+//! Creates tenants and changes their settings.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -42,7 +42,7 @@ pub(crate) struct AssessmentContext {
     pub(crate) now: Time,
 }
 
-/// The machine of a run.
+/// Returns the machine of a run. Fails if it is not installed, which happens before the run is created.
 pub(crate) fn machine_of(rows: &Working<'_>, tenant: TenantId, run: &Run) -> Result<Arc<Machine>, ViewError> {
     let found = rows.machine(tenant, run.machine)?;
     found.ok_or_else(|| ViewError(format!("machine {} is not installed", run.machine)))
@@ -110,7 +110,7 @@ fn frozen(session: &Session, run: &Run) -> Option<(Reason, String)> {
     run.held.map(|_| (Reason::ApprovalPending, call_problem(CallProblem::Reviewed)))
 }
 
-/// The cap of a budget in this run.
+/// Returns the cap of a budget in this run. A parameter that was not set at the start has the definition's value.
 pub(crate) fn cap(budget: &Budget, machine: &Machine, run: &Run) -> u64 {
     match budget.cap {
         Num::Literal(value) => value,

@@ -346,7 +346,6 @@ fn send(
     Ok(())
 }
 
-/// What is permitted.
 struct Permit {
     reserved: Micros,
     reservation: Option<Digest>,

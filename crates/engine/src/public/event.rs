@@ -12,7 +12,7 @@ pub(crate) const RUN_FIELD: &str = "run";
 #[derive(Debug, Clone, Default, Encode, Decode)]
 pub struct Machines(#[n(0)] pub BTreeMap<RunId, RunMachine>);
 
-/// The machine of a run.
+/// What the public form of an event needs to know of its run.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct RunMachine {
     /// Gives nodes and exits their names.
@@ -24,7 +24,7 @@ pub struct RunMachine {
 }
 
 impl Machines {
-    /// The machine of a run.
+    /// Returns the machine of a run; `None` if the run is not among these.
     #[must_use]
     pub fn machine(&self, run: RunId) -> Option<&Machine> {
         self.0.get(&run).map(|one| &*one.machine)

@@ -99,7 +99,7 @@ impl GuardResult {
     }
 }
 
-/// A judgement that is needed.
+/// A question to a judge that must be answered before its guard is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NeededJudgement {
     /// Which of its exit's judgements, from 0.

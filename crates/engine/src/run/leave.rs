@@ -9,7 +9,7 @@ use switchward_state::{ItemKind, Key, ListedItem};
 use crate::acts;
 use crate::turn::{Stop, Turn};
 
-/// The exit of this port.
+/// Returns the first exit of this port, in the order of the definition.
 pub(crate) fn exit_on(node: &Node, port: &Port) -> Option<ExitIx> {
     let at = node.exits.iter().position(|exit| matches!(&exit.on, Trigger::Port(known) if known == port))?;
     u16::try_from(at).ok().map(ExitIx)

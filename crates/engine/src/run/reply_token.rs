@@ -1,4 +1,4 @@
-//! Which run a reply token is for.
+//! Checks reply tokens, and finds the run that waits for one.
 
 use switchward_machine::RunId;
 use switchward_state::session::ReplyToken;

@@ -3,7 +3,7 @@
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
-/// The value of `value[start:stop:step]`.
+/// Evaluates `value[start:stop:step]` as Python does: bounds may be absent or negative, and a step of 0 is an error.
 pub(super) fn sliced(value: Value, start: Value, stop: Value, step: Value) -> Result<Value, Error> {
     let step = whole(&step)?.unwrap_or(1);
     if step == 0 {

@@ -16,7 +16,6 @@ const SERVER: &str = "mcp:process:";
 /// The answer to a checkpoint, as a capability. No policy can deny it, so that a session can always be closed.
 pub(super) const PROCESS_STEP: &str = "mcp:process:process_step";
 
-/// The pattern of [`PROCESS_STEP`].
 pub(super) fn process_step() -> Pattern {
     pattern(PROCESS_STEP)
 }

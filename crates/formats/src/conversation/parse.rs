@@ -120,7 +120,7 @@ fn field<'a>(node: &'a Node, names: &mut Vec<&'a str>, cx: &mut Reader<'a, '_>) 
     })
 }
 
-/// The data type of a field of this type.
+/// Returns the data type of a field; dates are stored as strings.
 fn data_type(holds: FieldType) -> DataType {
     match holds {
         FieldType::String | FieldType::Date => DataType::String,

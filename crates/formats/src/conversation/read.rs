@@ -216,7 +216,7 @@ pub(super) fn json(node: &Node, out: &mut String) {
     }
 }
 
-/// A text as JSON.
+/// Returns a text as JSON, quoted and escaped.
 pub(super) fn json_text(text: &str) -> String {
     let mut out = String::new();
     string(text, &mut out);

@@ -11,7 +11,7 @@ use crate::auth::Caller;
 use crate::hide::without_mail;
 use crate::names;
 
-/// An effect of a session.
+/// An effect of a session. The crate `messages` writes its subject.
 pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> v1::Effect {
     let subject = match &view.effect.body {
         EffectBody::Notice { subject, .. } => switchward_messages::request(subject),

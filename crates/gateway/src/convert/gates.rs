@@ -10,7 +10,7 @@ use super::{json, timestamp};
 use crate::auth::Caller;
 use crate::names;
 
-/// A gate of a session.
+/// A gate, open or closed. Its recipients are its approvers only if nobody else may decide.
 pub(crate) fn gate(caller: &Caller, view: &SessionView, id: OpenId, row: &GateView) -> v1::Gate {
     let open = row.open();
     let (status, resolution, end) = outcome(row);
@@ -214,7 +214,6 @@ pub(crate) fn caller_decisions(caller: &Caller, row: &GateView) -> Vec<i32> {
     decisions(gate.kind, gate.votes().any(|vote| vote.by == *person))
 }
 
-/// A comment.
 pub(crate) fn comment(said: Comment) -> v1::GateComment {
     v1::GateComment { by: said.by, time: Some(timestamp(said.at)), comment: said.comment }
 }

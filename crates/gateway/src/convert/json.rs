@@ -76,12 +76,10 @@ pub(crate) fn to_value(value: &serde_json::Value) -> Value {
     Value { kind: Some(kind) }
 }
 
-/// A text as a value of a struct.
 pub(crate) fn text(text: &str) -> Value {
     Value { kind: Some(Kind::StringValue(text.to_owned())) }
 }
 
-/// A list of values as one.
 pub(crate) fn list(values: Vec<Value>) -> Value {
     Value { kind: Some(Kind::ListValue(ListValue { values })) }
 }

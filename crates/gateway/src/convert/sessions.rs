@@ -10,7 +10,7 @@ use super::{json, timestamp};
 use crate::auth::Caller;
 use crate::{names, reply_tokens};
 
-/// A session with its open gates.
+/// A session without its runs, which [`runs`] converts.
 pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGate>) -> v1::Session {
     let (row, settled) = (&view.session, &view.settled);
     v1::Session {
@@ -93,7 +93,7 @@ fn instructions(view: &SessionView) -> String {
     text.filter(|_| view.answers().next().is_none()).unwrap_or_default()
 }
 
-/// The runs of a session.
+/// The runs of a session, in the given order.
 pub(crate) fn runs(caller: &Caller, runs: Vec<RunView>) -> Vec<v1::SessionRun> {
     let run = |run: RunView| v1::SessionRun {
         definition: names::of_definition(caller, &run.definition),

@@ -128,7 +128,7 @@ reasons! {
 }
 
 impl Reason {
-    /// The reason with this word.
+    /// Returns the reason with this word; `None` if this version does not know it.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|reason| reason.word() == word)

@@ -170,7 +170,7 @@ impl Refusal {
         &self.0.message
     }
 
-    /// The reason.
+    /// The machine-readable cause, which clients match on.
     #[must_use]
     pub fn reason(&self) -> Reason {
         self.0.reason

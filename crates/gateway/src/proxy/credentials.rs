@@ -40,7 +40,7 @@ use crate::limits::{
 use crate::reply_tokens;
 use crate::tallies::{Tallied, Tallies};
 
-/// The hash of a credential.
+/// The hash of a credential, so that the cache holds no credentials.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CredentialHash([u8; 32]);
 

@@ -72,7 +72,7 @@ struct Inner {
     stopping: watch::Sender<bool>,
 }
 
-/// What is passed on.
+/// A checked request on its way to a server.
 pub(super) struct Passed {
     pub(super) parts: Parts,
     pub(super) payload: Payload,

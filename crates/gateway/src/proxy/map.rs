@@ -33,7 +33,7 @@ pub struct RouteMap {
     pub removed: Vec<u64>,
 }
 
-/// A server.
+/// A server of the cluster, as the map that gateways follow has it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct RouteServer {
     /// Its number in the cluster, from 1; never used again.
@@ -44,7 +44,7 @@ pub struct RouteServer {
     pub address: String,
 }
 
-/// A group.
+/// A group, as the map that gateways follow has it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct RouteGroup {
     /// Its number.

@@ -1,4 +1,4 @@
-//! ApiKeyService.
+//! ApiKeyService: creates, lists and revokes keys of a tenant.
 
 use switchward_api::v1::{self, api_key_service_server::ApiKeyService};
 use switchward_state::catalogue::{ApiKey, CatalogueCommand, CreateKey, KeySummary, RevokeKey, Role};

@@ -1,4 +1,4 @@
-//! AssistantService.
+//! AssistantService: stores the instructions of assistants and the workflows that each may start.
 
 use switchward_api::v1::{self, assistant_service_server::AssistantService};
 use switchward_formats::Format;

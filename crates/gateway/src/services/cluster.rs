@@ -1,4 +1,4 @@
-//! ClusterService.
+//! ClusterService: shows the servers, compares replicas, drains, replaces and removes servers.
 
 mod changes;
 mod level;

@@ -1,4 +1,4 @@
-//! DefinitionService.
+//! DefinitionService: checks and deploys definitions, activates and retires their versions.
 
 mod stored;
 

@@ -1,4 +1,4 @@
-//! DirectoryService.
+//! DirectoryService: stores whom the names of a tenant's directory stand for.
 
 use switchward_api::v1::{self, directory_service_server::DirectoryService};
 use switchward_messages::directory_warning;

@@ -1,4 +1,4 @@
-//! EffectService.
+//! EffectService: lists outgoing messages; fails, retries, dismisses and releases them.
 
 use switchward_api::v1::{self, effect_service_server::EffectService};
 use switchward_machine::{Channel, SessionId};

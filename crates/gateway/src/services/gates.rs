@@ -1,4 +1,4 @@
-//! GateService.
+//! GateService: lists, decides and assigns gates.
 
 use switchward_api::v1::{self, gate_service_server::GateService};
 use switchward_machine::{Decision, Digest, GateKind, OpenId, SessionId};

@@ -1,4 +1,4 @@
-//! MailService.
+//! MailService: shows and deletes inbound mail in quarantine.
 
 mod deleted;
 

@@ -48,7 +48,6 @@ pub(super) async fn change(call: &Call<'_>, change: Change<'_>) -> Result<v1::De
     Ok(of_definition(&call.caller, &row))
 }
 
-/// Sets a policy for the tenant.
 pub(super) async fn set(
     call: &Call<'_>,
     message: v1::SetTenantPolicyRequest,
@@ -67,7 +66,7 @@ pub(super) async fn set(
     Ok(v1::SetTenantPolicyResponse { policy: Some(shown(call, *policy)) })
 }
 
-/// Removes a policy from the tenant.
+/// Removes a policy from the tenant. Fails if it is not set.
 pub(super) async fn remove(
     call: &Call<'_>,
     message: v1::RemoveTenantPolicyRequest,

@@ -1,4 +1,4 @@
-//! PolicyService.
+//! PolicyService: authorizes tool calls, counts usage, and attaches policies to definitions and the tenant.
 
 use switchward_api::v1::{self, policy_service_server::PolicyService};
 use switchward_engine::policy::{Explanation, LookedAt};

@@ -1,4 +1,4 @@
-//! RetentionService.
+//! RetentionService: deletes and erases sessions, by request or after the tenant's periods.
 
 use switchward_api::v1::{self, retention_service_server::RetentionService};
 use switchward_state::catalogue::{CatalogueCommand, PutRetention};

@@ -1,4 +1,4 @@
-//! SessionService.
+//! SessionService: starts sessions, moves them on, and shows their events.
 
 use prost::Message;
 use std::mem;

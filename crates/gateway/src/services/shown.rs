@@ -15,7 +15,7 @@ pub(super) async fn shown(call: &Call<'_>, id: SessionId, name: &str) -> Result<
     Ok(message(&call.caller, found.ok_or_else(|| Refusal::not_found("session", name))?))
 }
 
-/// A session as a message.
+/// A session as a message, with its open gates and its runs.
 pub(super) fn message(caller: &Caller, shown: SessionShown) -> v1::Session {
     let SessionShown { session, gates, runs } = shown;
     let gates =

@@ -1,4 +1,4 @@
-//! TenantService.
+//! TenantService: creates, updates and deletes tenants, and sets their quotas.
 
 use switchward_api::v1::{self, tenant_service_server::TenantService};
 use switchward_machine::TenantId;
@@ -26,7 +26,7 @@ type Answered<T> = Result<Response<T>, Status>;
 
 /// The server's first tenant, whose admins look after the others.
 pub(super) const FIRST: TenantId = TenantId(1);
-/// A display name, bytes.
+/// The longest `display_name` of a tenant, bytes.
 const DISPLAY_NAME_BYTES_MAX: usize = 128;
 /// The fields of a tenant that can be changed.
 const SWITCHES: [&str; 5] =

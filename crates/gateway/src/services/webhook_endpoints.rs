@@ -1,4 +1,4 @@
-//! WebhookEndpointService.
+//! WebhookEndpointService: stores the URLs that receive a tenant's events, tests them and repeats missed events.
 
 use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand};
 mod pings;

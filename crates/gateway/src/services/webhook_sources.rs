@@ -1,4 +1,4 @@
-//! WebhookSourceService.
+//! WebhookSourceService: stores the senders whose webhooks end waits, and their secrets.
 
 use switchward_api::v1::{self, webhook_source_service_server::WebhookSourceService};
 use switchward_state::delivery::{

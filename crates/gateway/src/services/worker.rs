@@ -1,4 +1,4 @@
-//! WorkerService.
+//! WorkerService: hands out work under leases and takes its results.
 
 use switchward_state::work::WorkCommand;
 mod claims;

@@ -26,7 +26,7 @@ use crate::{auth, reply_tokens};
 /// The prefix of the digested ids of callbacks.
 const FROM: &str = "callback";
 
-/// The body of a callback.
+/// What a sender posts to a callback URL; other fields are refused.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CallbackBody {

@@ -29,7 +29,7 @@ const SINGLE: &[&str] = &[
     "content-disposition",
 ];
 
-/// One field.
+/// A header field; its value is not decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field<'r> {
     /// Its name in lower case.
@@ -143,7 +143,7 @@ impl<'r> Headers<'r> {
         self.fields.iter().filter(move |field| field.name == name)
     }
 
-    /// The first field of a name.
+    /// Returns the first field of this name from the top; `None` if there is none. The name is in lower case.
     pub(super) fn first(&self, name: &str) -> Option<&Field<'r>> {
         self.fields.iter().find(|field| field.name == name)
     }

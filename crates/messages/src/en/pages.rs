@@ -211,7 +211,7 @@ pub fn page_absence(absence: PageAbsence) -> EmptyPage {
     EmptyPage { title, why }
 }
 
-/// The kind of a gate.
+/// The kind of a gate with a capital letter, as a page shows it.
 #[must_use]
 pub fn gate_kind(kind: GateKind) -> &'static str {
     match kind {
@@ -352,7 +352,7 @@ pub enum FormText<'f> {
     },
 }
 
-/// A text of a form.
+/// A text of a form: a label, a button or a hint.
 #[must_use]
 pub fn form_text(text: FormText<'_>) -> Cow<'static, str> {
     match text {

@@ -25,7 +25,7 @@ pub(super) struct Sent {
     pub(super) until: Instant,
 }
 
-/// What is out.
+/// What the relay remembers between its rounds of effects that were published and whose outcome is not recorded.
 #[derive(Default)]
 pub(super) struct Out {
     pub(super) sent: BTreeMap<EffectKey, Sent>,

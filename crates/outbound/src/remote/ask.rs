@@ -47,7 +47,7 @@ struct Inner {
 }
 
 impl FromServers {
-    /// Asks these servers.
+    /// Makes no connection before the first question.
     #[must_use]
     pub fn new(servers: impl AskServers) -> Self {
         Self(Arc::new(Inner { servers: Box::new(servers), names: Mutex::default() }))

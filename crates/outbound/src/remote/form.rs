@@ -45,7 +45,7 @@ pub(super) enum Answer {
     Later,
 }
 
-/// An outcome.
+/// How a job ended, as it is sent to the leader.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SentOutcome {

@@ -23,7 +23,7 @@ pub struct Memory<O: Observer = ()> {
 
 /// The index of a shard in [`Memory::shards`].
 pub type ShardIx = usize;
-/// The shard of the catalogue.
+/// The shard of the catalogue, which comes before those that hold sessions.
 const CATALOGUE: ShardIx = 0;
 
 impl Memory {
@@ -59,7 +59,7 @@ impl<O: Observer> Memory<O> {
         &mut self.shards
     }
 
-    /// The observer.
+    /// The observer, with what it has seen so far.
     #[must_use]
     pub fn observer(&self) -> &O {
         &self.observer

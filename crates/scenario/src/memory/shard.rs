@@ -150,7 +150,7 @@ impl Shard {
         }
     }
 
-    /// The effect of this key.
+    /// Returns the effect of this key; `None` if it is no longer in the outbox.
     pub(super) fn effect(&self, key: &Key) -> Option<switchward_state::delivery::Effect> {
         match self.rows.get(key).map(Arc::as_ref) {
             Some(Row::Outbox(effect)) => Some(effect.clone()),

@@ -23,7 +23,7 @@ pub fn restore_backup(backup: &Backup, data: &DataDir) -> Result<(), StoreError>
     backup.restore(data, &keeps)
 }
 
-/// Visits each row in a file of a backup.
+/// Visits each row in a file of a backup. Fails if the file is damaged or its contents cannot be decoded.
 pub(crate) fn each_row(
     backup: &Backup,
     file: &BackupFile,

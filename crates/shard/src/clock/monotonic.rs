@@ -33,7 +33,7 @@ pub trait RawClocks: Send + Sync + 'static {
     fn counted(&self) -> Duration;
 }
 
-/// The clocks of this machine.
+/// The operating system's wall clock and monotonic clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MachineClocks;
 

@@ -31,7 +31,7 @@ impl fmt::Display for KeysMissing {
 
 impl std::error::Error for KeysMissing {}
 
-/// Counts secrets by their keys.
+/// Adds the number of secrets under each key id.
 fn count<'s>(secrets: impl Iterator<Item = (SecretOf<'s>, &'s Sealed)>, under: &mut SealedUnder) {
     for (_, sealed) in secrets {
         *under.entry(sealed.key).or_default() += 1;

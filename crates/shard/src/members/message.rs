@@ -154,7 +154,6 @@ where
     }
 }
 
-/// Encodes an answer.
 pub(crate) fn encode_join_answer(answer: &JoinAnswer) -> Bytes {
     framed(&match answer {
         JoinAnswer::Admitted { change, servers } => {

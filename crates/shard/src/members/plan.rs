@@ -82,7 +82,7 @@ impl Seen {
     }
 }
 
-/// One step.
+/// The next change of a group's members; one at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// There is nothing to do, or nothing can be done now.

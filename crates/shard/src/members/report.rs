@@ -93,7 +93,7 @@ pub struct Follower {
     pub silent_ms: Option<u64>,
 }
 
-/// This server.
+/// What this server knows of itself, its replicas and its clock.
 pub(crate) fn report(shards: &Shards) -> ServerReport {
     let catalogue = shards.catalogue().group();
     let offsets = catalogue.remote.as_ref().and_then(|remote| remote.clock_offsets()).unwrap_or_default();

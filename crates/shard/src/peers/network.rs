@@ -68,7 +68,7 @@ impl RaftPeers {
         }))
     }
 
-    /// The network of a group.
+    /// The network of a group, which shares its connections and permits with those of other groups.
     #[must_use]
     pub fn network(&self, group: GroupId) -> RaftNetwork {
         RaftNetwork { peers: self.clone(), group }
@@ -150,7 +150,6 @@ impl RaftLink {
         &self.peers
     }
 
-    /// The group.
     pub(super) fn group(&self) -> GroupId {
         self.group
     }

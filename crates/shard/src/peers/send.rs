@@ -82,7 +82,6 @@ async fn transfer(link: &RaftLink, vote: Vote, snapshot: Snapshot) -> Result<Res
     }
 }
 
-/// What was sent.
 enum Sent {
     /// All rows.
     Rows(SnapshotEnd),

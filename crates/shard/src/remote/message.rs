@@ -128,7 +128,7 @@ pub fn decode_asked(bytes: &[u8]) -> io::Result<LeaderRequest> {
     })
 }
 
-/// Encodes an answer.
+/// Encodes what a leader answers a server that has forwarded a command or asked for an index.
 #[must_use]
 pub fn encode_answer(answer: &Answer) -> Bytes {
     framed(&match answer {

@@ -29,7 +29,7 @@ impl TimerBatch {
         format!("timers-{}-{}-{}", self.shard, self.term, self.number)
     }
 
-    /// Encodes the batch.
+    /// Encodes the batch for [`decode`](Self::decode).
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_BYTES + self.timers.len() * 64);

@@ -127,7 +127,7 @@ impl Head {
         *self = Self { term, reads: self.reads, last: self.last, counts, ..Self::default() };
     }
 
-    /// The term that it is for.
+    /// The term that the head is for; `None` while this server does not lead.
     pub(crate) fn term(&self) -> Option<u64> {
         self.term
     }

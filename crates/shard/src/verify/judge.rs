@@ -18,7 +18,7 @@ pub struct GroupVerification {
     pub replicas: Vec<ReplicaVerification>,
 }
 
-/// One replica.
+/// How the rows of one server compare with those of the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaVerification {
     /// The server that holds it.

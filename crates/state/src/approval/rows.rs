@@ -10,7 +10,7 @@ use crate::limits::{HOUR_MS, MAIL_ARGS_BYTES_MAX, PAGE_CODE_MS, PAGE_CODE_TRIES_
 use crate::policy::LedgerRule;
 use crate::run::Json;
 
-/// A gate that is open, or was.
+/// The row of a gate, which a closed one contains too.
 pub type OpenGate = Open<Gate>;
 
 /// A decision that a person owes. Stored form.

@@ -72,7 +72,7 @@ pub struct VoteSummary {
     pub via: Via,
 }
 
-/// The end of a gate.
+/// What a list shows of how a gate was closed.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GateEnding {
     /// When.
@@ -108,7 +108,7 @@ pub enum GateEnd {
 }
 
 impl GateEnding {
-    /// How a closed gate was closed.
+    /// Returns how a closed gate was closed, without votes and comments.
     #[must_use]
     pub fn of(closed: &Closed) -> Self {
         let how = match &closed.resolution {

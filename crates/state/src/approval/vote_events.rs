@@ -94,7 +94,6 @@ impl VoteFact {
     /// The types that endpoints can receive.
     pub const PUBLISHED: &[&str] = &["approval.assigned", "approval.voted"];
 
-    /// What the fact changes.
     pub(crate) fn change(&self) -> Change<'_> {
         match self {
             Self::QuorumSet { quorum } => Change::Quorum { quorum: *quorum },

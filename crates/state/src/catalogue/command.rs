@@ -272,7 +272,7 @@ pub struct PutAssistant {
     pub etag: String,
 }
 
-/// An assistant is deleted.
+/// Removes an assistant, unless it has changed since its etag was read.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct DeleteAssistant {
     /// The name of an assistant of the command's tenant.

@@ -147,7 +147,7 @@ impl Directory {
         address.contains('@') && lists.chain([self.audience.as_slice()]).any(|list| has(list, address))
     }
 
-    /// The entry of this name.
+    /// Returns the entry of this name, compared without regard to case and outer spaces; `None` if there is none.
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<&DirectoryEntry> {
         let name = name.trim().to_lowercase();

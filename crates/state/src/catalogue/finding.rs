@@ -37,7 +37,7 @@ pub struct Finding {
     pub lacking: Option<String>,
 }
 
-/// The severity of a finding.
+/// Whether a finding prevents the deployment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 #[cbor(index_only)]
 pub enum FindingSeverity {

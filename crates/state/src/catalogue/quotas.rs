@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-/// Which quota.
+/// What a tenant's use of the cluster is limited by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quota {
     /// Requests per second that one server takes from all keys of the tenant together.
@@ -65,7 +65,7 @@ impl Quotas {
         }
     }
 
-    /// Sets one of them.
+    /// Sets one of the quotas. `None` means the server's default, 0 no limit.
     pub fn set(&mut self, quota: Quota, value: Option<u64>) {
         match quota {
             Quota::RequestsPerSecond => self.requests_per_second = value,

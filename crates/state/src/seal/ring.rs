@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 /// What the text of a key begins with.
 const PREFIX: &str = "swm_";
-/// Bytes of a key.
+/// The length of a key that the cipher requires, bytes.
 const KEY_BYTES: usize = 32;
 /// Bytes of a key's id.
 const ID_BYTES: usize = 8;

@@ -114,7 +114,7 @@ fn forget(rows: &mut Working<'_>, key: Key) -> Result<(), ViewError> {
     Ok(())
 }
 
-/// One row of it.
+/// Removes a row, or what of it `how` does not leave.
 fn row(
     rows: &mut Working<'_>,
     site: &Site<'_>,

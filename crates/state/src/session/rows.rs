@@ -1,4 +1,4 @@
-//! Sessions.
+//! The row of a session, and what it counts and remembers for its runs.
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Digest, OpenId, RunId, Status, Time};

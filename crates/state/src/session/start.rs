@@ -1,4 +1,4 @@
-//! The start of a session.
+//! The command that creates a session with its first runs.
 
 use minicbor::{Decode, Encode};
 use switchward_machine::Digest;

@@ -167,7 +167,7 @@ impl Why {
 }
 
 impl OpenItemBody {
-    /// Which of them it is.
+    /// Returns which kind of open item it is, without its contents.
     #[must_use]
     pub fn kind(&self) -> ItemKind {
         match self {

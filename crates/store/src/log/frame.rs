@@ -36,7 +36,7 @@ pub(crate) const OPERATION_HEAD_BYTES: usize = 29;
 const KIND_RECORD: u8 = 16;
 const KIND_REMOVE: u8 = 17;
 
-/// The head of a segment.
+/// What a segment's file begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SegmentHead {
     pub(super) number: u64,

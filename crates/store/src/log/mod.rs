@@ -71,7 +71,7 @@ pub trait GroupLog: Send + Sync + 'static {
     /// The indexes of the first and last record; `None` if there is no record.
     fn first_last(&self, group: GroupId) -> Result<Option<(u64, u64)>, StoreError>;
 
-    /// The last record.
+    /// The record with the highest index; `None` if the log is empty.
     fn last(&self, group: GroupId) -> Result<Option<LogRecord>, StoreError>;
 
     /// Removes the records after `index`; all with `None`.

@@ -102,7 +102,7 @@ impl<R: Record> State<R> {
         State(inner)
     }
 
-    /// The group.
+    /// The group whose rows these are.
     pub fn group(&self) -> GroupId {
         self.0.group
     }

@@ -48,7 +48,7 @@ impl<R: Record> State<R> {
 }
 
 impl<R: Record> Moment<R> {
-    /// The group.
+    /// The group whose rows these are.
     #[must_use]
     pub fn group(&self) -> GroupId {
         self.group

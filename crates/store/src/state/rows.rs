@@ -92,7 +92,7 @@ impl<R: Record> Tables<R> {
         }
     }
 
-    /// The keyspace on disk.
+    /// The keyspace on disk, which is absent only while it is reopened under the lock.
     pub(super) fn disk(&self) -> &Keyspace {
         self.disk.as_ref().expect("the keyspace is open while the lock is free")
     }

@@ -316,7 +316,7 @@ Examples:
     Keys(Page),
 }
 
-/// A list with a filter.
+/// What all lists that can be filtered take.
 #[derive(Debug, Args)]
 pub(crate) struct ListFilter {
     /// The filter: FIELD="VALUE", several joined by AND.
@@ -402,7 +402,7 @@ pub(crate) struct CreateKey {
     pub(crate) expires_in: Option<Duration>,
 }
 
-/// The role of a key.
+/// What a key's holder may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KeyRole {
     /// Starts and answers sessions, asks for tool calls.

@@ -32,7 +32,7 @@ Examples:
     Delete(NamedContext),
 }
 
-/// A context.
+/// What the subcommands that are about one context take.
 #[derive(Debug, Args)]
 pub(crate) struct NamedContext {
     /// The context's name.

@@ -157,7 +157,7 @@ pub(crate) struct OfRunning {
     pub(crate) data_dir: Option<PathBuf>,
 }
 
-/// One of the servers.
+/// What the subcommands that are about one server take.
 #[derive(Debug, Args)]
 pub(crate) struct OneServer {
     /// The number of the server.

@@ -44,7 +44,7 @@ pub(crate) struct ReleaseEffects {
     pub(crate) all_tenants: bool,
 }
 
-/// One effect.
+/// What the subcommands that are about one effect take.
 #[derive(Debug, Args)]
 pub(crate) struct NamedEffect {
     /// The effect's name, from `switchward list effects`.

@@ -21,7 +21,7 @@ pub(crate) enum SessionCommand {
     Erase(EndSession),
 }
 
-/// An ended session.
+/// What `switchward delete` and `switchward erase` take.
 #[derive(Debug, Args)]
 pub(crate) struct EndSession {
     /// The session's id or key.

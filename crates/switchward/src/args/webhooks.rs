@@ -57,7 +57,7 @@ pub(crate) struct PutEndpoint {
     pub(crate) events: Vec<String>,
 }
 
-/// An endpoint, by its name.
+/// What the subcommands that are about one endpoint take.
 #[derive(Debug, Args)]
 pub(crate) struct NamedEndpoint {
     /// The endpoint's name.
@@ -126,7 +126,7 @@ pub(crate) struct SchemaArgs {
     pub(crate) what: SchemaCommand,
 }
 
-/// The schemas.
+/// Each prints JSON Schema.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchemaCommand {
     /// Print the schemas of webhook bodies, by event type.
@@ -260,7 +260,7 @@ pub(crate) struct CreateSource {
     pub(crate) known: Option<Duration>,
 }
 
-/// A source, by its name.
+/// What the subcommands that are about one source take.
 #[derive(Debug, Args)]
 pub(crate) struct NamedSource {
     /// The source's name.

@@ -69,7 +69,7 @@ pub(crate) struct PollWork {
     pub(crate) worker: Option<String>,
 }
 
-/// A kind of work.
+/// What a worker does with an item, as `WorkKind` of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KindOfWork {
     /// Follow instructions.

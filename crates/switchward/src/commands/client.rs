@@ -38,7 +38,7 @@ use crate::args::{
 };
 use crate::exit::Exit;
 
-/// Runs the command.
+/// Runs the command and blocks until it has ended. Errors are in the output's format.
 pub(crate) fn run(command: ClientCommand, output: Output) -> Result<(), Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(act(command, output)).map_err(|exit| exit.in_format(output))

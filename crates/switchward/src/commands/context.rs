@@ -7,7 +7,7 @@ use crate::context::{Context, Contexts};
 use crate::exit::Exit;
 use crate::output::{Table, card, clean, print};
 
-/// Runs the command.
+/// Runs the command. Errors are in the output's format.
 pub(crate) fn run(command: ContextCommand, output: Output) -> Result<(), Exit> {
     act(command, output).map_err(|exit| exit.in_format(output))
 }
@@ -97,7 +97,6 @@ fn show(contexts: &Contexts, name: &str, context: &Context, output: Output) -> R
     ]))
 }
 
-/// A context as JSON.
 fn object(name: &str, context: &Context, used: bool) -> serde_json::Value {
     json!({
         "name": name, "address": context.address, "role": context.role, "ca": context.ca, "current": used,

@@ -51,7 +51,7 @@ fn write_below(command: &Command, dir: &Path, files: &mut Vec<String>) -> Result
     visible.try_for_each(|it| write_below(it, dir, files))
 }
 
-/// The page of a command.
+/// Writes the page of a command in roff, which `man` reads.
 fn page(command: &Command) -> Result<Vec<u8>, Exit> {
     let man = Man::new(command.clone()).manual("Switchward").source(SOURCE);
     let mut page = Vec::new();

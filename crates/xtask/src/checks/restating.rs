@@ -1,4 +1,5 @@
-//! The comment of a field or a variant says more than its name and its type do.
+//! A comment says more than the names beside it: those of the item, field or variant, of its type, and of a function's
+//! arguments, result and own type; for a file, its name and its folder's.
 
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -8,7 +9,7 @@ use crate::source::Source;
 use crate::tree::{Tree, inner_path};
 
 const RULE: &str = "restating-comment";
-/// The folder whose comments are not checked: they are help texts, printed beside the names.
+/// The folder whose fields and variants are not checked: their comments are help texts, printed beside the names.
 const LEFT_OUT: &str = "crates/switchward/src/args";
 /// Words that say nothing about a field by themselves: articles, pronouns, and what connects them.
 const LITTLE: &[&str] = &[
@@ -21,16 +22,20 @@ const ENDING_MAX: usize = 3;
 /// The letters at which two words must begin alike.
 const STEM_MIN: usize = 3;
 
-/// Looks at the comments of all fields and variants outside tests.
+/// Words that say nothing about a function by themselves.
+const LITTLE_OF_FUNCTIONS: &[&str] = &["does", "gets", "given", "makes", "returns", "this"];
+
+/// Looks at the comments of all items, fields and variants outside tests.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
-    let checked = |source: &&Source| inner_path(&source.path, LEFT_OUT).is_none();
-    tree.sources.iter().filter(checked).flat_map(findings_in).collect()
+    tree.sources.iter().flat_map(findings_in).collect()
 }
 
 fn findings_in(source: &Source) -> Vec<Finding> {
-    let mut comments = Comments::default();
+    let help = inner_path(&source.path, LEFT_OUT).is_some();
+    let mut comments = Comments { help, ..Comments::default() };
+    comments.look(&source.syntax.attrs, &module_name(&source.path), Names::default(), &[]);
     comments.visit_file(&source.syntax);
-    let found = comments.0.into_iter().filter(|(line, _)| !source.is_test(*line));
+    let found = comments.found.into_iter().filter(|(line, _)| !source.is_test(*line));
     let finding = |(line, name): (usize, String)| {
         let message = format!(
             "the comment of `{name}` only repeats it; say whose it is, its unit, range or order, or when there is none"
@@ -40,12 +45,25 @@ fn findings_in(source: &Source) -> Vec<Finding> {
     found.map(finding).collect()
 }
 
+/// The name that a file has as a module: that of the file, or of its folder or its crate, with the folder around it.
+fn module_name(path: &str) -> String {
+    let parts = path.trim_end_matches(".rs").split('/');
+    let named: Vec<&str> = parts.filter(|part| !matches!(*part, "src" | "lib" | "main" | "mod")).collect();
+    named[named.len().saturating_sub(2)..].join("::")
+}
+
 /// The comments that only repeat a name, with their lines and the names.
 #[derive(Default)]
-struct Comments(Vec<(usize, String)>);
+struct Comments {
+    found: Vec<(usize, String)>,
+    /// The names of the type that the visited block implements, or of the visited trait.
+    owner: Names,
+    /// True if comments of fields and variants are help texts.
+    help: bool,
+}
 
 impl Comments {
-    fn look(&mut self, attributes: &[syn::Attribute], name: &str, types: Names) {
+    fn look(&mut self, attributes: &[syn::Attribute], name: &str, types: Names, little: &[&str]) {
         let Names(mut known) = types;
         split(name, &mut known);
         let comment: Vec<(usize, String)> = attributes.iter().filter_map(line_of_comment).collect();
@@ -54,23 +72,31 @@ impl Comments {
             split(text, &mut words);
         }
         let says_more = |word: &String| {
-            !LITTLE.contains(&word.as_str()) && !known.iter().any(|known| are_alike(word, known))
+            let word = word.as_str();
+            !LITTLE.contains(&word)
+                && !little.contains(&word)
+                && !known.iter().any(|known| are_alike(word, known))
         };
         if let Some((line, _)) = comment.first()
             && !words.is_empty()
             && !words.iter().any(says_more)
         {
-            self.0.push((*line, name.to_owned()));
+            self.found.push((*line, name.to_owned()));
         }
+    }
+
+    /// Looks at the comment of a function, whose arguments, result and type it may repeat, too.
+    fn look_at_function(&mut self, attributes: &[syn::Attribute], signature: &syn::Signature) {
+        let mut types = self.owner.clone();
+        types.visit_signature(signature);
+        self.look(attributes, &signature.ident.to_string(), types, LITTLE_OF_FUNCTIONS);
     }
 }
 
 impl<'ast> Visit<'ast> for Comments {
     fn visit_field(&mut self, field: &'ast syn::Field) {
-        if let Some(name) = &field.ident {
-            let mut types = Names::default();
-            types.visit_type(&field.ty);
-            self.look(&field.attrs, &name.to_string(), types);
+        if let Some(name) = field.ident.as_ref().filter(|_| !self.help) {
+            self.look(&field.attrs, &name.to_string(), Names::of_type(&field.ty), &[]);
         }
         visit::visit_field(self, field);
     }
@@ -80,14 +106,75 @@ impl<'ast> Visit<'ast> for Comments {
         if let syn::Fields::Unnamed(fields) = &variant.fields {
             fields.unnamed.iter().for_each(|field| types.visit_type(&field.ty));
         }
-        self.look(&variant.attrs, &variant.ident.to_string(), types);
+        if !self.help {
+            self.look(&variant.attrs, &variant.ident.to_string(), types, &[]);
+        }
         visit::visit_variant(self, variant);
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "syn's list of items grows with the language")]
+    fn visit_item(&mut self, item: &'ast syn::Item) {
+        let none = Names::default();
+        match item {
+            syn::Item::Const(it) => self.look(&it.attrs, &it.ident.to_string(), Names::of_type(&it.ty), &[]),
+            syn::Item::Enum(it) => self.look(&it.attrs, &it.ident.to_string(), none, &[]),
+            syn::Item::Fn(it) => self.look_at_function(&it.attrs, &it.sig),
+            syn::Item::Mod(it) => self.look(&it.attrs, &it.ident.to_string(), none, &[]),
+            syn::Item::Static(it) => self.look(&it.attrs, &it.ident.to_string(), Names::of_type(&it.ty), &[]),
+            syn::Item::Struct(it) => self.look(&it.attrs, &it.ident.to_string(), none, &[]),
+            syn::Item::Trait(it) => self.look(&it.attrs, &it.ident.to_string(), none, &[]),
+            syn::Item::Type(it) => self.look(&it.attrs, &it.ident.to_string(), Names::of_type(&it.ty), &[]),
+            _ => {}
+        }
+        visit::visit_item(self, item);
+    }
+
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        let before = std::mem::replace(&mut self.owner, Names::of_type(&item.self_ty));
+        visit::visit_item_impl(self, item);
+        self.owner = before;
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        let mut names = Names::default();
+        names.visit_ident(&item.ident);
+        let before = std::mem::replace(&mut self.owner, names);
+        visit::visit_item_trait(self, item);
+        self.owner = before;
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast syn::ImplItemFn) {
+        self.look_at_function(&item.attrs, &item.sig);
+        visit::visit_impl_item_fn(self, item);
+    }
+
+    fn visit_trait_item_fn(&mut self, item: &'ast syn::TraitItemFn) {
+        self.look_at_function(&item.attrs, &item.sig);
+        visit::visit_trait_item_fn(self, item);
+    }
+
+    fn visit_impl_item_const(&mut self, item: &'ast syn::ImplItemConst) {
+        self.look(&item.attrs, &item.ident.to_string(), Names::of_type(&item.ty), &[]);
+        visit::visit_impl_item_const(self, item);
+    }
+
+    fn visit_trait_item_const(&mut self, item: &'ast syn::TraitItemConst) {
+        self.look(&item.attrs, &item.ident.to_string(), Names::of_type(&item.ty), &[]);
+        visit::visit_trait_item_const(self, item);
     }
 }
 
-/// The words of the names in a type.
-#[derive(Default)]
+/// The words of the names in a type or a signature.
+#[derive(Default, Clone)]
 struct Names(Vec<String>);
+
+impl Names {
+    fn of_type(form: &syn::Type) -> Self {
+        let mut names = Self::default();
+        names.visit_type(form);
+        names
+    }
+}
 
 impl<'ast> Visit<'ast> for Names {
     fn visit_ident(&mut self, name: &'ast proc_macro2::Ident) {
@@ -141,6 +228,37 @@ mod tests {
         assert_eq!(lines("crates/state/src/a.rs", text), [2, 4, 6, 11, 13, 16]);
         assert_eq!(lines("crates/state/tests/it/a.rs", text), [], "tests are not looked at");
         assert_eq!(lines("crates/switchward/src/args/a.rs", text), []);
+    }
+
+    #[test]
+    fn comments_of_items_that_only_repeat_names_are_reported() {
+        let text = "/// The limit, bytes.\nconst LIMIT_BYTES: usize = 1;\n\
+                    /// A permit.\nstruct Permit;\n/// The kinds.\nenum Kind {}\n/// A gate.\ntype Open = Gate;\n\
+                    /// The row of this key.\nfn get(key: &Key) -> Row {}\n\
+                    impl Batch {\n    /// Encodes the batch.\n    fn encode(&self) {}\n    /// Its size.\n    const SIZE: u8 = 1;\n}\n\
+                    trait Log {\n    /// Returns the log.\n    fn it(&self);\n}\n/// The tools.\nmod tools {}\n";
+        assert_eq!(lines("crates/state/src/a.rs", text), [1, 3, 5, 7, 9, 12, 14, 18, 21]);
+        assert_eq!(lines("crates/switchward/src/args/a.rs", text), [1, 3, 5, 7, 9, 12, 14, 18, 21]);
+        assert_eq!(lines("crates/testkit/src/a.rs", text), [], "tests are not looked at");
+    }
+
+    #[test]
+    fn comments_of_items_that_say_more_are_not_reported() {
+        let text = "/// The longest message.\nconst LIMIT_BYTES: usize = 1;\n/// A guard.\nstruct Permit;\n\
+                    /// The row of this key.\nfn get(at: u8) -> u8 {}\nfn none() {}\n\
+                    impl Batch {\n    /// Encodes the batch.\n    ///\n    /// # Errors\n    /// It is empty.\n    fn encode(&self) {}\n}\n\
+                    impl Other {\n    /// Encodes the batch.\n    fn encode(&self) {}\n}\n";
+        assert_eq!(lines("crates/state/src/a.rs", text), []);
+    }
+
+    #[test]
+    fn the_comment_of_a_file_that_only_repeats_its_path_is_reported() {
+        let tenants = "//! The tenants of the service.\n\nfn a() {}\n";
+        assert_eq!(lines("crates/gateway/src/services/tenants.rs", tenants), [1]);
+        assert_eq!(lines("crates/gateway/src/services/tenants/mod.rs", tenants), [1]);
+        assert_eq!(lines("crates/gateway/src/tenants.rs", tenants), [], "its folder is another one");
+        assert_eq!(lines("crates/bus/src/lib.rs", "//! The bus.\n"), [1]);
+        assert_eq!(lines("crates/bus/src/lib.rs", "//! The bus that carries jobs.\n"), []);
     }
 
     #[test]

@@ -293,7 +293,7 @@ fn written_back(turn: &mut Turn<'_, '_>, run: RunId, mail: &Mail<'_>, notice: No
     mails::send(turn, run, mails::notice(mail.from, &about, notice, None, Purpose::Inform))
 }
 
-/// The wait that a run is in.
+/// Returns the wait that a run is in. Fails if the run's act is of another kind.
 pub(crate) fn waiting(turn: &Turn<'_, '_>, run: RunId) -> Result<Wait, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;

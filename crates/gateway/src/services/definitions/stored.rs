@@ -41,7 +41,7 @@ pub(super) fn finding(finding: &Finding, lacking: Option<&str>) -> catalogue::Fi
     }
 }
 
-/// A finding as it is shown.
+/// A stored finding as the API shows it.
 pub(super) fn shown(finding: catalogue::Finding) -> v1::Finding {
     let severity = match finding.severity {
         FindingSeverity::Error => v1::Severity::Error,

@@ -25,7 +25,7 @@ fn definition(caller: &Caller, name: &str) -> String {
     if name.is_empty() { String::new() } else { names::of_definition(caller, name) }
 }
 
-/// A session as it was at a time.
+/// A session as it was at `at`: what happened later is left out.
 pub(super) fn session(
     caller: &Caller,
     id: SessionId,
@@ -50,7 +50,6 @@ pub(super) fn session(
     })
 }
 
-/// An event of a session.
 pub(super) fn event(caller: &Caller, id: SessionId, event: v1::SessionEvent) -> Record {
     Record::Event(v1::ExportedEvent { session: names::of_session(caller, id), event: Some(event) })
 }

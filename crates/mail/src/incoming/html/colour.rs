@@ -43,7 +43,7 @@ const BACKGROUND_NAMES: &[&str] = &[
     "text",
 ];
 
-/// A colour.
+/// A colour of CSS in sRGB.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Colour {
     rgb: [f32; 3],

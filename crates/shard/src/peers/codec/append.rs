@@ -30,7 +30,7 @@ struct Head {
     committed: Option<SentLogId>,
 }
 
-/// An encoded append.
+/// A request of Raft that was cut to the largest message.
 #[derive(Debug, Clone)]
 pub struct EncodedAppend {
     /// The message.
@@ -130,7 +130,7 @@ enum Answer {
     HigherVote(#[n(0)] SentVote),
 }
 
-/// Encodes the answer to an append.
+/// Encodes the answer to an append, for [`decode_append_answer`].
 #[must_use]
 pub fn encode_append_answer(answer: &AppendEntriesResponse<TypeConfig>) -> Bytes {
     let sent = match answer {

@@ -5,7 +5,7 @@ use openraft::vote::leader_id_std::CommittedLeaderId;
 
 use crate::types::{LogId, Vote};
 
-/// A vote.
+/// The stored form of Raft's vote; its numbers are fixed.
 #[derive(Debug, Clone, Copy, Encode, Decode)]
 pub(super) struct SentVote {
     #[n(0)]

@@ -61,7 +61,7 @@ struct Header {
     last: SentLogId,
 }
 
-/// Encodes the header of a snapshot.
+/// Encodes the header of a snapshot, the first message of a stream of rows.
 #[must_use]
 pub fn encode_snapshot_header(header: &SnapshotHeader) -> Bytes {
     framed(&Header { id: header.id, vote: (&header.vote).into(), last: header.last.into() }).into()
@@ -92,7 +92,7 @@ pub struct SnapshotEnd {
 }
 
 impl SnapshotEnd {
-    /// Counts a piece.
+    /// Adds a piece to the totals that the end of the snapshot is compared with.
     pub(crate) fn count(&mut self, piece: &Bytes) {
         self.pieces += 1;
         self.bytes += piece.len() as u64;
@@ -122,7 +122,7 @@ pub fn encode_snapshot_piece(piece: &Bytes) -> Bytes {
     out.into()
 }
 
-/// Encodes the end of a snapshot.
+/// Encodes the end of a snapshot, the last message of a stream of rows; its totals show whether pieces are missing.
 #[must_use]
 pub fn encode_snapshot_end(end: SnapshotEnd) -> Bytes {
     let mut out = vec![RAFT_MESSAGE_FORM];

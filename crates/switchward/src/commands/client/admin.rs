@@ -84,7 +84,7 @@ pub(super) fn once(secret: &str) -> String {
     format!("{STRONG}{}{STRONG:#}\n{CARE}{}{CARE:#}", clean(secret), cli::client::SECRET_SHOWN_ONCE)
 }
 
-/// The time after this duration.
+/// Returns the time after this duration. Fails if it is later than a timestamp can say.
 fn expiry(after: std::time::Duration) -> Result<prost_types::Timestamp, Exit> {
     let at = std::time::SystemTime::now().checked_add(after);
     let at = at.ok_or_else(|| Exit::usage("the time of expiry is too late"))?;

@@ -11,7 +11,6 @@ const EVENTS: u64 = 500;
 /// The maximum number of messages.
 const MESSAGES: usize = 10;
 
-/// A message.
 pub(super) struct ConversationMessage {
     /// `user` or `agent`.
     pub(super) from: String,

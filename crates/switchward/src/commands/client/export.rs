@@ -13,7 +13,7 @@ use crate::args::Export;
 use crate::exit::Exit;
 use crate::output::{card, clean, json, print, put};
 
-/// Records of one page.
+/// Records that one page has at most.
 const PAGE_RECORDS: u32 = 1_000;
 
 pub(super) async fn run(talk: &Talk, export: Export) -> Result<(), Exit> {

@@ -9,7 +9,6 @@ use super::values::typed;
 use crate::args::{AssignGate, Decide, GateAction, GateCommand, GatesCommand, Output};
 use crate::exit::Exit;
 
-/// Runs the command.
 pub(super) async fn run(command: GatesCommand, output: Output) -> Result<(), Exit> {
     match command {
         GatesCommand::Decide(on) => decide(&Talk::open(&on.connection, output).await?, on.what).await,

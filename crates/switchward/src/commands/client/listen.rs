@@ -68,7 +68,6 @@ async fn receive(receiver: &mut Receiver, output: Output, count: Option<u32>) ->
     Ok(())
 }
 
-/// A message as JSON.
 fn object(message: &Received) -> serde_json::Value {
     let handed = message.forwarded.as_ref().map(|handed| match handed {
         Ok(status) => serde_json::json!({ "status": status }),

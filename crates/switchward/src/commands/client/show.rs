@@ -208,7 +208,7 @@ pub(super) fn process_of(session: &v1::Session) -> String {
     }
 }
 
-/// An assistant.
+/// Writes a card, one field per line.
 pub(super) fn assistant(assistant: &v1::Assistant) -> String {
     card(&[
         ("assistant", format!("{STRONG}{}{STRONG:#}", clean(id(&assistant.name)))),
@@ -225,7 +225,7 @@ pub(super) fn data(data: &prost_types::Struct) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A value as JSON.
+/// Writes a value as JSON on one line.
 pub(super) fn json(value: &prost_types::Value) -> String {
     use prost_types::value::Kind;
     let list = |open: &str, parts: Vec<String>, close: &str| format!("{open}{}{close}", parts.join(", "));
@@ -297,7 +297,7 @@ pub(super) fn number(number: u32) -> String {
     if number == 0 { "none".to_owned() } else { number.to_string() }
 }
 
-/// A definition.
+/// Writes a card, one field per line.
 pub(super) fn definition(definition: &v1::Definition) -> String {
     let policies: Vec<String> =
         definition.policies.iter().map(|policy| clean(definition_of(policy))).collect();
@@ -313,7 +313,7 @@ pub(super) fn definition(definition: &v1::Definition) -> String {
     ])
 }
 
-/// A version.
+/// Writes a card, one field per line.
 pub(super) fn version(version: &v1::Version) -> String {
     card(&[
         ("definition", format!("{STRONG}{}{STRONG:#}", clean(definition_of(&version.name)))),
@@ -363,7 +363,6 @@ pub(super) fn event(event: &v1::SessionEvent) -> String {
     format!("{:>5}  {FAINT}{when}{FAINT:#}  {style}{kind:<22}{style:#}  {by:<8}  {message}\n", event.sequence)
 }
 
-/// A text on one line.
 fn one_line(text: &str) -> String {
     clean(text).replace('\n', " ")
 }

@@ -214,7 +214,7 @@ fn shown(tenant: &v1::Tenant) -> String {
     ])
 }
 
-/// The default effect of an option.
+/// The default effect of an option; unspecified if the option is absent.
 pub(in crate::commands) fn effect(default: Option<DefaultEffect>) -> v1::DefaultEffect {
     match default {
         None => v1::DefaultEffect::Unspecified,

@@ -26,7 +26,7 @@ use crate::exit::Exit;
 use crate::outbound::RedisConfig;
 use crate::program::this_program;
 
-/// The program.
+/// The program, found by `PATH`.
 const PROGRAM: &str = "redis-server";
 /// The oldest major version that can be used.
 const MAJOR_MIN: u32 = 7;

@@ -28,7 +28,7 @@ const REQUEST_MAX: Duration = Duration::from_secs(10);
 /// How long a caller waits for the answer: a server may take long to start.
 const ANSWER_MAX: Duration = Duration::from_secs(180);
 
-/// A request.
+/// What `switchward dev` subcommands ask of a running cluster; one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Request {
@@ -57,7 +57,7 @@ pub(super) enum Request {
     Advance { by_ms: u64 },
 }
 
-/// An answer.
+/// What a running cluster answers; one line of JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub(super) enum Answer {

@@ -73,7 +73,6 @@ pub(super) async fn follow(source: Source, output: impl AsyncRead + Unpin) {
 pub(super) struct Lines<R>(BufReader<R>);
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// The lines of this output.
     pub(super) fn of(output: R) -> Self {
         Self(BufReader::new(output))
     }

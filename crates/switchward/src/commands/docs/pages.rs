@@ -1,6 +1,6 @@
 //! The pages of the folder `docs` of the repository. A new page needs its line here.
 
-/// A page.
+/// A file of `docs/`, built into the program.
 #[derive(Debug)]
 pub(super) struct Page {
     /// The file's name without its extension.

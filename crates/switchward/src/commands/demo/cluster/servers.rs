@@ -52,7 +52,7 @@ pub(super) struct Ready {
     pub(super) servers: Vec<ReadyServer>,
 }
 
-/// One of its servers.
+/// What the cluster's ready line says about a server.
 #[derive(Debug, Deserialize)]
 pub(super) struct ReadyServer {
     pub(super) server: u64,
