@@ -72,9 +72,10 @@ const WORDS: &[&str] = &[
 ];
 /// Words that no type, variant, module, attribute's name or name of the API has as a part of it. Functions and variables may:
 /// names of tests are sentences.
-const TYPE_WORDS: &[&str] = &["asked", "found", "kept", "said", "taken", "verdict", "verdicts"];
-/// Types that may have such a part: one of a public event, one that says *to found*, and a status of gRPC.
-const TYPES: &[&str] = &["CallAsked", "FoundCluster", "NotFound"];
+const TYPE_WORDS: &[&str] =
+    &["asked", "found", "kept", "said", "taken", "verdict", "verdicts", "way", "ways"];
+/// Types that may have such a part: one of a public event, one that says *to found*, a status of gRPC, and what is *under way*.
+const TYPES: &[&str] = &["CallAsked", "FoundCluster", "NotFound", "UnderWay"];
 /// Names that may have a part of [`WORDS`]: terms of the field, and names that a library gives.
 const NAMES: &[&str] = &["block_in_place", "cast_possible_truncation", "cast_precision_loss", "cast_signed"];
 /// Terms of the field that hold such a word, in lower case with `_`.
@@ -95,8 +96,9 @@ const PHRASES: &[&str] = &[
 const ATTRIBUTES: &[&str] = &["arg", "clap", "command", "group", "serde", "value"];
 /// What such a string is given to.
 const GIVEN_TO: &[&str] = &["alias", "long", "name", "rename", "value_name", "visible_alias"];
-/// Files that are read for phrases.
-const PROSE: &[&str] = &[".rs", ".proto", ".md", ".html", ".py"];
+/// Files that are read for phrases: code, documents, and scenarios and tables of sentences, which say what must hold.
+const PROSE: &[&str] =
+    &[".rs", ".proto", ".md", ".html", ".py", ".yaml", ".yml", ".tsv", ".toml", ".sh", ".json"];
 
 /// Looks at every name in Rust sources, on the command line, in stored forms and in the API, and at every line of prose.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -271,6 +273,16 @@ mod tests {
     }
 
     #[test]
+    fn phrases_are_reported_in_scenarios_tables_scripts_and_manifests() {
+        let text = ["a\n# Who", "ever asks\n"].concat();
+        for path in ["tests/x.yaml", "x.yml", "tests/x.tsv", "Cargo.toml", "tests/x.sh", "tests/x.json"] {
+            let found: Vec<_> = check(&Tree::of(&[(path, &text)])).into_iter().map(|it| it.line).collect();
+            assert_eq!(found, [2], "{path}");
+        }
+        assert_eq!(check(&Tree::of(&[("tests/x.expected", &text)])), [], "output of a program is no prose");
+    }
+
+    #[test]
     fn options_and_stored_names_that_the_glossary_replaces_are_reported() {
         let rust = "#[derive(Args)]\nstruct A {\n    #[arg(long = \"tell\", value_name = \"WHO\")]\n    a: u8,\n    \
                     #[arg(long, value_name = \"OPEN-THING\")]\n    b: u8,\n}\n\
@@ -315,6 +327,13 @@ mod tests {
                 of(16, "if-taken"),
             ]
         );
+    }
+
+    #[test]
+    fn ways_are_no_types_unless_something_is_under_way() {
+        let rust = "enum Way {\n    OneWay,\n    UnderWay,\n}\nstruct Gateway { way: u8 }\nstruct Ways;\n";
+        let found = check(&Tree::of(&[("crates/x/src/lib.rs", rust)]));
+        assert_eq!(found.into_iter().map(|it| it.line).collect::<Vec<_>>(), [1, 2, 6]);
     }
 
     #[test]

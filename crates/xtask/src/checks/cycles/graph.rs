@@ -1,4 +1,4 @@
-//! Circles of a directed graph.
+//! Cycles of a directed graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
