@@ -132,7 +132,9 @@ mod tests {
     #[test]
     fn every_code_is_in_the_page_of_findings() {
         let page = include_str!("../../../docs/findings.md");
-        let listed = page.lines().filter(|line| line.starts_with("| `SW")).count();
+        // Those of scenarios, SW19, are not this crate's.
+        let is_own = |line: &&str| line.starts_with("| `SW") && !line.starts_with("| `SW19");
+        let listed = page.lines().filter(is_own).count();
         for code in ALL {
             let begin = format!("| `{}` | {} |", code.id, code.severity.word());
             assert!(page.lines().any(|line| line.starts_with(&begin)), "docs/findings.md has no row {begin}");

@@ -1,14 +1,18 @@
 //! The pages of the formats are complete: every name that a reader of a format lists is in one of its pages, between
-//! backticks.
+//! backticks, and in an example of a page that runs.
 //!
 //! The readers list the keys of their maps and the words of their values as literals in arrays and constants. The names
-//! come from these sources, so that a key without a line in its page fails here. The pages of scenarios are checked the
-//! same way, because scenarios are read with the same functions.
+//! come from these sources, so that a key without a line in its page or without an example fails here. The pages of
+//! scenarios are checked the same way, because scenarios are read with the same functions.
+
+mod examples;
+mod history;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use switchward_formats::codes;
+use examples::{Kind, played, shown};
+use switchward_formats::{Format, codes};
 use switchward_machine::{FieldType, reserved_keys};
 
 const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -18,8 +22,33 @@ const CHECKPOINT: &str = "formats-checkpoint.md";
 const CONVERSATION: [&str; 2] = ["formats-conversation.md", "formats-conversation-operations.md"];
 const SCENARIOS: &str = "scenarios.md";
 const FINDINGS: &str = "findings.md";
-/// Codes of scenarios, which are not in the table of the formats, begin so.
-const SCENARIO_CODES: &str = "SW19";
+/// The page that plays a conversation on a server.
+const CONVERSATIONS: &str = "conversations.md";
+/// Where the codes of scenarios are, which are not in the table of the formats.
+const SCENARIO_CODES: &str = "scenario/src/codes.rs";
+/// Codes of scenarios that there are at least.
+const SCENARIO_CODES_MIN: usize = 3;
+
+/// Names of the checkpoint format that are no fields of a definition: the scenarios of the page have them.
+const CHECKPOINT_CALLS: [(&str, &str); 2] =
+    [("cost_usd", "the name of a cap, which an operator raises"), ("task", "a tool, which an agent calls")];
+/// The same of the conversation format.
+const CONVERSATION_CALLS: [(&str, &str); 4] = [
+    ("record_data", "a tool, which an agent calls"),
+    ("retry_state", "a tool, which an agent calls"),
+    ("signal_completion", "a tool, which an agent calls"),
+    ("switch_workflow", "a tool, which an agent calls"),
+];
+/// Names of the conversation format that only a server shows: the outputs of its page have them.
+const CONVERSATION_OUTPUTS: [(&str, &str); 2] =
+    [("active", "the status of a run"), ("terminal", "what ends a run, in a history")];
+/// Names that no policy document has.
+const POLICY_HINTS: [(&str, &str); 2] = [
+    ("name", "a key of definitions: a finding says so"),
+    ("states", "a key of definitions: a finding says so"),
+];
+/// Names that no scenario can show.
+const SCENARIO_UNPLAYED: [(&str, &str); 1] = [("bypass", "no format of this version decides a call so")];
 
 #[expect(clippy::disallowed_methods, reason = "a test that reads sources and pages")]
 fn text(path: &Path) -> String {
@@ -98,11 +127,16 @@ fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(in_name)
 }
 
+/// The text of a page of `docs/`.
+fn page(name: &str) -> String {
+    text(&Path::new(DOCS).join(name))
+}
+
 /// The words between the backticks of a page, without those of its examples.
-fn words(page: &str) -> BTreeSet<String> {
+fn words(name: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut in_example = false;
-    for line in text(&Path::new(DOCS).join(page)).lines() {
+    for line in page(name).lines() {
         if line.starts_with("```") {
             in_example = !in_example;
         } else if !in_example {
@@ -121,18 +155,50 @@ fn assert_documented(names: &BTreeSet<String>, least: usize, pages: &[&str]) {
     assert!(missing.is_empty(), "not between backticks in docs/, {pages:?}: {missing:?}");
 }
 
-#[test]
-fn every_name_of_checkpoint_processes_is_documented() {
-    assert_documented(&names(&sources("formats/src/checkpoint")), 35, &[CHECKPOINT]);
+/// Asserts that each name is in one of these words of examples that run.
+fn assert_played(names: &BTreeSet<String>, words: &BTreeSet<String>) {
+    let missing: Vec<&String> = names.difference(words).collect();
+    assert!(missing.is_empty(), "in no example of docs/ that runs: {missing:?}");
+}
+
+/// The names without these exceptions, each of which must be needed: it is one of the names, and in no example.
+fn without(
+    names: &BTreeSet<String>,
+    exceptions: &[(&str, &str)],
+    words: &BTreeSet<String>,
+) -> BTreeSet<String> {
+    let mut names = names.clone();
+    for (name, reason) in exceptions {
+        assert!(names.remove(*name), "no exception is needed for {name} ({reason}): it is no name");
+        assert!(!words.contains(*name), "no exception is needed for {name} ({reason}): an example has it");
+    }
+    names
+}
+
+/// These exceptions as names.
+fn excepted(exceptions: &[(&str, &str)]) -> BTreeSet<String> {
+    exceptions.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
 #[test]
-fn every_name_of_policy_documents_is_documented() {
-    assert_documented(&names(&sources("formats/src/policy")), 10, &[CHECKPOINT]);
+fn every_name_of_checkpoint_processes_is_documented_and_played() {
+    let names = names(&sources("formats/src/checkpoint"));
+    assert_documented(&names, 35, &[CHECKPOINT]);
+    let words = played(&[CHECKPOINT], Kind::Definition(Format::Checkpoint));
+    assert_played(&without(&names, &CHECKPOINT_CALLS, &words), &words);
+    assert_played(&excepted(&CHECKPOINT_CALLS), &played(&[CHECKPOINT], Kind::Scenario));
 }
 
 #[test]
-fn every_name_of_conversation_workflows_is_documented() {
+fn every_name_of_policy_documents_is_documented_and_played() {
+    let names = names(&sources("formats/src/policy"));
+    assert_documented(&names, 10, &[CHECKPOINT]);
+    let words = played(&[CHECKPOINT], Kind::Definition(Format::Policy));
+    assert_played(&without(&names, &POLICY_HINTS, &words), &words);
+}
+
+/// All names of the conversation format.
+fn names_of_conversations() -> BTreeSet<String> {
     let mut found = names(&sources("formats/src/conversation"));
     // Words that come from other crates.
     found.extend(FieldType::ALL.map(|holds| holds.word().to_owned()));
@@ -144,11 +210,22 @@ fn every_name_of_conversation_workflows_is_documented() {
         reserved_keys::WAIT,
     ];
     found.extend(reserved.map(str::to_owned));
-    assert_documented(&found, 170, &CONVERSATION);
+    found
 }
 
 #[test]
-fn every_name_of_scenarios_is_documented() {
+fn every_name_of_conversation_workflows_is_documented_and_played() {
+    let names = names_of_conversations();
+    assert_documented(&names, 170, &CONVERSATION);
+    let words = played(&CONVERSATION, Kind::Definition(Format::Conversation));
+    let fields = without(&names, &CONVERSATION_CALLS, &words);
+    assert_played(&without(&fields, &CONVERSATION_OUTPUTS, &words), &words);
+    assert_played(&excepted(&CONVERSATION_CALLS), &played(&CONVERSATION, Kind::Scenario));
+    assert_played(&excepted(&CONVERSATION_OUTPUTS), &shown(CONVERSATIONS));
+}
+
+#[test]
+fn every_name_of_scenarios_is_documented_and_played() {
     let mut found = names(&sources("scenario/src/parse"));
     found.extend(names(&text(&Path::new(CRATES).join("scenario/src/play/gates.rs"))));
     let script = text(&Path::new(CRATES).join("scenario/src/script.rs"));
@@ -158,19 +235,32 @@ fn every_name_of_scenarios_is_documented() {
     assert!(keys.contains("status") && keys.contains("shows"), "{keys:?}");
     found.extend(keys);
     assert_documented(&found, 140, &[SCENARIOS]);
+    let words = played(&[SCENARIOS], Kind::Scenario);
+    assert_played(&without(&found, &SCENARIO_UNPLAYED, &words), &words);
+}
+
+/// Returns true for `SW1901`.
+fn is_code(word: &str) -> bool {
+    word.strip_prefix("SW")
+        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+/// The codes of scenarios, which only their crate knows.
+fn codes_of_scenarios() -> BTreeSet<String> {
+    let source = text(&Path::new(CRATES).join(SCENARIO_CODES));
+    let codes: BTreeSet<String> = source.split('"').filter(|part| is_code(part)).map(str::to_owned).collect();
+    assert!(codes.len() >= SCENARIO_CODES_MIN, "{codes:?}");
+    codes
 }
 
 #[test]
 fn every_code_is_documented_and_pages_name_no_other_codes() {
-    let known: BTreeSet<String> = codes::ALL.iter().map(|code| code.id.to_owned()).collect();
+    let mut known: BTreeSet<String> = codes::ALL.iter().map(|code| code.id.to_owned()).collect();
+    known.extend(codes_of_scenarios());
     assert_documented(&known, 60, &[FINDINGS]);
-    let is_code = |word: &String| {
-        word.strip_prefix("SW").is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()))
-    };
-    for page in [CHECKPOINT, SCENARIOS].into_iter().chain(CONVERSATION) {
-        let named = words(page).into_iter().filter(is_code);
-        let other: Vec<String> =
-            named.filter(|code| !known.contains(code) && !code.starts_with(SCENARIO_CODES)).collect();
+    for page in [CHECKPOINT, SCENARIOS, FINDINGS].into_iter().chain(CONVERSATION) {
+        let named = words(page).into_iter().filter(|word| is_code(word));
+        let other: Vec<String> = named.filter(|code| !known.contains(code)).collect();
         assert!(other.is_empty(), "docs/{page} names codes that do not exist: {other:?}");
     }
 }
