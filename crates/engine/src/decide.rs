@@ -35,7 +35,7 @@ pub struct Decided {
 /// highest that this program knows. A batch of refusals alone gives no decision.
 ///
 /// # Errors
-/// A row cannot be read: nothing of the batch may be used.
+/// A row cannot be read, or a command's kind cannot have its scope: nothing of the batch may be used.
 pub fn decide(batch: &[impl Borrow<Command>], view: &dyn View, now: Time) -> Result<Decided, ViewError> {
     decide_while(batch, view, Stamp { now, level: HIGHEST }, &mut |_| true)
 }
@@ -99,6 +99,9 @@ fn one_turn(
     bytes: &mut usize,
 ) -> ControlFlow<ViewError, Ran> {
     let at = stamp.now;
+    if let Err(error) = command.check_scope() {
+        return ControlFlow::Break(error);
+    }
     match answered_before(command, rows, at) {
         Err(Stop::Broken(error)) => return ControlFlow::Break(error),
         Err(Stop::Refused(rejection)) => return ControlFlow::Continue((Err(rejection), None)),

@@ -7,13 +7,13 @@ use switchward_machine::{
 };
 use switchward_state::approval::{MailKey, MailToken, Settled, TokenUse};
 use switchward_state::catalogue::Directory;
-use switchward_state::delivery::{DeliveryCommand, DeliveryEvent, Effect, EffectBody, EffectSource};
+use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, EffectSource};
 use switchward_state::limits::CALL_DEPTH_MAX;
 use switchward_state::run::Run;
-use switchward_state::session::{Removing, ReplyMark, Session, SessionCommand};
+use switchward_state::session::{Removing, ReplyMark, Session};
 use switchward_state::work::{OpenItemBody, WorkEvent};
 use switchward_state::{
-    Body, Command, Event, ItemKind, Key, Reason, Rejection, Reply, SharedRow, Site, ViewError, Working, apply,
+    Command, Event, ItemKind, Key, Reason, Rejection, Reply, SharedRow, Site, ViewError, Working, apply,
 };
 
 use crate::budget::Budget;
@@ -122,12 +122,7 @@ impl<'a, 'b> Turn<'a, 'b> {
         let none = || Rejection::new(Reason::NotFound, "there is no such session");
         let session = found.ok_or_else(none)?;
         // What a removal leaves is for the removal alone.
-        let own = matches!(
-            self.command.body,
-            Body::Session(SessionCommand::Remove(_))
-                | Body::Delivery(DeliveryCommand::AckEffect(_))
-                | Body::Session(SessionCommand::Sweep(_))
-        );
+        let own = self.command.body.traits().in_removed_session;
         match session.removal.as_deref().filter(|_| !own).map(|removal| removal.how) {
             Some(how) if how.hides() => Err(none().into()),
             Some(Removing::Erased) => Err(ended(&session).into()),

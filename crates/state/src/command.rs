@@ -6,11 +6,11 @@ use switchward_machine::TenantId;
 use crate::approval::ApprovalCommand;
 use crate::catalogue::{CatalogueCommand, Settings};
 use crate::delivery::DeliveryCommand;
-use crate::policy::PolicyCommand;
+use crate::policy::{LimitCheck, PolicyCommand};
 use crate::run::RunCommand;
 use crate::session::SessionCommand;
 use crate::work::WorkCommand;
-use crate::{Actor, AdmissionClass, RequestId, Scope};
+use crate::{Actor, AdmissionClass, ChangedTenant, CommandTraits, RequestId, Scope, Shown, ViewError};
 
 /// A request, and everything that is known of its actor. Stored form.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
@@ -58,6 +58,18 @@ impl Command {
     pub fn decode(bytes: &[u8]) -> Result<Self, crate::FormError> {
         crate::wire::unframed(FORM, bytes, "command").map_err(crate::FormError)
     }
+
+    /// Checks that the command's kind may have its scope. Scopes are made by servers, so another one is a server's mistake.
+    ///
+    /// # Errors
+    /// It may not.
+    pub fn check_scope(&self) -> Result<(), ViewError> {
+        let kind = self.body.traits().scope;
+        if kind.takes(&self.scope) {
+            return Ok(());
+        }
+        Err(ViewError(format!("a command whose scope is {kind:?} has the scope {:?}", self.scope)))
+    }
 }
 
 /// The requests.
@@ -87,32 +99,17 @@ pub enum Body {
 }
 
 impl Body {
-    /// What the command does to the load of a shard.
+    /// What the kind of the command says of itself.
     #[must_use]
-    pub fn admission(&self) -> AdmissionClass {
+    pub fn traits(&self) -> CommandTraits {
         match self {
-            Self::Session(command) => command.admission(),
-            Self::Run(command) => command.admission(),
-            Self::Approval(command) => command.admission(),
-            Self::Work(command) => command.admission(),
-            Self::Delivery(command) => command.admission(),
-            Self::Policy(command) => command.admission(),
-            Self::Catalogue(command) => command.admission(),
-        }
-    }
-
-    /// Returns true if the command makes the stored data grow. Commands that end something are written even on a full disk:
-    /// decisions, acknowledgements, work given back, rights taken away, and what those need from other shards.
-    #[must_use]
-    pub fn grows(&self) -> bool {
-        match self {
-            Self::Session(command) => command.grows(),
-            Self::Run(command) => command.grows(),
-            Self::Approval(command) => command.grows(),
-            Self::Work(command) => command.grows(),
-            Self::Delivery(command) => command.grows(),
-            Self::Policy(command) => command.grows(),
-            Self::Catalogue(command) => command.grows(),
+            Self::Session(command) => command.traits(),
+            Self::Run(command) => command.traits(),
+            Self::Approval(command) => command.traits(),
+            Self::Work(command) => command.traits(),
+            Self::Delivery(command) => command.traits(),
+            Self::Policy(command) => command.traits(),
+            Self::Catalogue(command) => command.traits(),
         }
     }
 
@@ -130,84 +127,66 @@ impl Body {
         }
     }
 
+    /// Where the ledger's answer goes; `None` for kinds that need none.
+    pub fn limits_mut(&mut self) -> Option<&mut Option<LimitCheck>> {
+        match self {
+            Self::Approval(command) => command.limits_mut(),
+            Self::Policy(command) => command.limits_mut(),
+            Self::Session(_) | Self::Run(_) | Self::Work(_) | Self::Delivery(_) | Self::Catalogue(_) => None,
+        }
+    }
+
+    /// What the command does to the load of a shard.
+    #[must_use]
+    pub fn admission(&self) -> AdmissionClass {
+        self.traits().admission
+    }
+
+    /// Returns true if the command makes the stored data grow. Commands that end something are written even on a full disk:
+    /// decisions, acknowledgements, work given back, rights taken away, and what those need from other shards.
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        self.traits().grows
+    }
+
     /// Returns true if the command is refused while its tenant is at its quota of bytes: a caller's step, or data brought
     /// in from outside. Commands that end something are admitted, so that the tenant can free space: decisions, replies,
     /// results of work that a worker holds, cancels and removals.
     #[must_use]
     pub fn fills(&self) -> bool {
-        self.admission() == AdmissionClass::Begins
-            || matches!(
-                self,
-                Self::Run(RunCommand::RecordEvent(_)) | Self::Policy(PolicyCommand::ReportUsage(_))
-            )
+        self.traits().fills
     }
 
     /// Returns true if the command is answered with where its session stands.
     #[must_use]
     pub fn shows_session(&self) -> bool {
-        match self {
-            Self::Session(command) => command.shows_session(),
-            Self::Run(_) => true,
-            Self::Approval(command) => matches!(command, ApprovalCommand::RecordReply(_)),
-            Self::Policy(command) => matches!(command, PolicyCommand::RaiseCap(_)),
-            Self::Work(_) | Self::Delivery(_) | Self::Catalogue(_) => false,
-        }
+        self.traits().shows == Shown::Session
     }
 
     /// Returns true if the command is answered with the gate that it is about. Decision pages show it themselves.
     #[must_use]
     pub fn shows_gate(&self) -> bool {
-        match self {
-            Self::Approval(command) => command.shows_gate(),
-            Self::Session(_)
-            | Self::Run(_)
-            | Self::Work(_)
-            | Self::Delivery(_)
-            | Self::Policy(_)
-            | Self::Catalogue(_) => false,
-        }
+        self.traits().shows == Shown::Gate
     }
 
     /// Returns true if the command decides something about a gate, so that it counts whom the tenant's record names now.
     #[must_use]
     pub fn decides_gate(&self) -> bool {
-        matches!(
-            self,
-            Self::Approval(
-                ApprovalCommand::DecideGate(_)
-                    | ApprovalCommand::AnswerGate(_)
-                    | ApprovalCommand::RecordReply(_)
-                    | ApprovalCommand::AssignGate { .. }
-            )
-        )
+        self.traits().decides_gate
     }
 
     /// Returns true if limits in a ledger may have to be asked before the command is decided.
     #[must_use]
     pub fn may_need_ledger(&self) -> bool {
-        matches!(
-            self,
-            Self::Policy(PolicyCommand::Authorize(_))
-                | Self::Approval(ApprovalCommand::DecideGate(_) | ApprovalCommand::RecordReply(_))
-        )
+        self.traits().may_need_ledger
     }
-}
 
-impl Body {
     /// The tenant of which the command changes what every shard must know, if it does; `own` is the command's tenant.
     #[must_use]
     pub fn changes_tenancy(&self, own: TenantId) -> Option<TenantId> {
-        let changes = match self {
-            Self::Catalogue(CatalogueCommand::DeleteTenant(delete)) => return Some(delete.tenant),
-            Self::Catalogue(command) => command.changes_tenancy(),
-            Self::Delivery(command) => {
-                matches!(command, DeliveryCommand::Endpoint(_) | DeliveryCommand::HoldEffects(_))
-            }
-            Self::Policy(command) => {
-                matches!(command, PolicyCommand::SetTenantPolicy(_) | PolicyCommand::RemoveTenantPolicy(_))
-            }
-            Self::Session(_) | Self::Run(_) | Self::Approval(_) | Self::Work(_) => false,
-        };
-        changes.then_some(own)
+        self.traits().changes_tenancy.map(|of| match of {
+            ChangedTenant::Own => own,
+            ChangedTenant::Named(tenant) => tenant,
+        })
     }
 }

@@ -2,9 +2,8 @@
 
 use switchward_machine::TenantId;
 
-use crate::approval::ApprovalCommand;
 use crate::catalogue::Settings;
-use crate::policy::{LimitCheck, PolicyCommand};
+use crate::policy::LimitCheck;
 use crate::{Actor, Body, Command, Scope};
 
 impl Command {
@@ -25,12 +24,8 @@ impl Command {
 
     /// Attaches the ledger's answer; a command that needs none stays as it is.
     pub fn take_along(&mut self, limits: Option<LimitCheck>) {
-        if let Body::Policy(PolicyCommand::Authorize(call)) = &mut self.body {
-            call.limits = limits;
-        } else if let Body::Approval(ApprovalCommand::DecideGate(decide)) = &mut self.body {
-            decide.limits = limits;
-        } else if let Body::Approval(ApprovalCommand::RecordReply(reply)) = &mut self.body {
-            reply.limits = limits;
+        if let Some(place) = self.body.limits_mut() {
+            *place = limits;
         }
     }
 }

@@ -33,3 +33,48 @@ impl Scope {
         }
     }
 }
+
+/// The scopes that a kind of command may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScopeKind {
+    /// A session.
+    Session,
+    /// A ledger.
+    Ledger,
+    /// The catalogue.
+    Catalogue,
+    /// The shard that the command is sent to.
+    Shard,
+    /// What an outbox belongs to: a session, or for a tenant's own one the catalogue.
+    Outbox,
+    /// What a due row belongs to, see [`Due::scope`](crate::Due::scope): a session, or the shard.
+    Due,
+    /// The shard that the command is sent to, or the catalogue.
+    ShardOrCatalogue,
+}
+
+impl ScopeKind {
+    /// Returns true if a command of this kind may have this scope.
+    #[must_use]
+    pub fn takes(self, scope: &Scope) -> bool {
+        match self {
+            Self::Session => matches!(scope, Scope::Session(_)),
+            Self::Ledger => matches!(scope, Scope::Ledger(_)),
+            Self::Catalogue => matches!(scope, Scope::Catalogue),
+            Self::Shard => matches!(scope, Scope::Shard),
+            Self::Outbox => matches!(scope, Scope::Session(_) | Scope::Catalogue),
+            Self::Due => matches!(scope, Scope::Session(_) | Scope::Shard),
+            Self::ShardOrCatalogue => matches!(scope, Scope::Shard | Scope::Catalogue),
+        }
+    }
+
+    /// The scope of each command of this kind; `None` if the kind alone does not say it.
+    #[must_use]
+    pub fn only(self) -> Option<Scope> {
+        match self {
+            Self::Catalogue => Some(Scope::Catalogue),
+            Self::Shard => Some(Scope::Shard),
+            Self::Session | Self::Ledger | Self::Outbox | Self::Due | Self::ShardOrCatalogue => None,
+        }
+    }
+}

@@ -1,28 +1,17 @@
 //! Deletes a tenant: its callers are refused at once, its rows are removed in bounded steps.
 
 use minicbor::bytes::ByteVec;
-use switchward_state::catalogue::{
-    CatalogueCommand, CatalogueEvent, DeleteTenant, Deletion, Tenancy, TenantFact,
-};
+use switchward_state::catalogue::{CatalogueEvent, DeleteTenant, Deletion, Tenancy, TenantFact};
 use switchward_state::limits::REMOVE_ROWS_MAX;
-use switchward_state::session::{RemovalFact, SessionCommand, SessionEvent};
-use switchward_state::{Body, Key, Kind, Reason, Rejection, Reply, Scope};
+use switchward_state::session::{RemovalFact, SessionEvent};
+use switchward_state::{Key, Kind, Reason, Rejection, Reply, Scope};
 
 use crate::catalogue::tenants;
 use crate::turn::{Stop, Turn, check_etag, check_size};
 
 /// Refuses commands for a tenant that is being deleted or has been deleted.
 pub(crate) fn check(turn: &Turn<'_, '_>) -> Result<(), Stop> {
-    let body = &turn.command.body;
-    let of_deletion = matches!(
-        body,
-        Body::Session(SessionCommand::RemoveStep(_)) | Body::Catalogue(CatalogueCommand::InstallTenancy(_))
-    );
-    if of_deletion || deletion(turn)?.is_none() {
-        return Ok(());
-    }
-    // A start of the server looks at every tenant.
-    if matches!(body, Body::Catalogue(CatalogueCommand::EnsureTenancy(_))) {
+    if turn.command.body.traits().in_deleted_tenant || deletion(turn)?.is_none() {
         return Ok(());
     }
     Err(Rejection::new(Reason::NotFound, "there is no such tenant").into())

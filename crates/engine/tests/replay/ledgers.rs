@@ -26,7 +26,10 @@ struct Ledger(Rows);
 impl Ledger {
     fn submit(&mut self, request: Option<RequestId>, body: Body, now: Time) -> Result<Reply, Rejection> {
         let scope = Scope::Ledger("p".into());
-        let command = Command { request, ..Command::of_server(TENANT, scope, body) };
+        self.execute(Command { request, ..Command::of_server(TENANT, scope, body) }, now)
+    }
+
+    fn execute(&mut self, command: Command, now: Time) -> Result<Reply, Rejection> {
         let mut decided = decide(&[command], &self.0, now).unwrap();
         if let Some(decision) = decided.decision {
             let changes = evolve(&decision, &self.0).unwrap();
@@ -39,12 +42,14 @@ impl Ledger {
     fn sweep(&mut self, now: Time) {
         let mut due = Vec::new();
         let list = &mut |entry: &Key, _: &_| {
-            due.extend(IndexKey::due_of(entry).filter(|due| due.at <= now).map(|due| due.key));
+            due.extend(IndexKey::due_of(entry).filter(|due| due.at <= now));
             std::ops::ControlFlow::Continue(())
         };
         self.0.scan(&IndexKey::due(), None, list).unwrap();
-        for key in due.into_iter().filter(|key| key.is(switchward_state::Kind::Ledger)) {
-            self.submit(None, Body::Session(SessionCommand::Sweep(Sweep { key })), now).unwrap();
+        for due in due.into_iter().filter(|due| due.key.is(switchward_state::Kind::Ledger)) {
+            let scope = due.scope();
+            let sweep = Body::Session(SessionCommand::Sweep(Sweep { key: due.key }));
+            self.execute(Command::of_server(TENANT, scope, sweep), now).unwrap();
         }
     }
 

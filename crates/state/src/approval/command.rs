@@ -3,11 +3,11 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::{Decision, Digest, OpenId};
 
-use crate::AdmissionClass;
 use crate::approval::MailToken;
 use crate::catalogue::LinkAuth;
 use crate::policy::LimitCheck;
 use crate::size::weigh;
+use crate::{AdmissionClass, CommandTraits, ScopeKind, Shown};
 
 /// A command about gates.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
@@ -56,31 +56,31 @@ pub enum ApprovalCommand {
 }
 
 impl ApprovalCommand {
-    /// What the command does to the load of a shard.
+    /// What each kind says of itself. A decision page shows the gate itself.
     #[must_use]
-    pub fn admission(&self) -> AdmissionClass {
+    pub fn traits(&self) -> CommandTraits {
+        let at_gate = CommandTraits::of(ScopeKind::Session, AdmissionClass::Ends);
+        let shown = |proof: &Option<PageProof>| if proof.is_none() { Shown::Gate } else { Shown::Nothing };
         match self {
-            Self::RecordReply(_)
-            | Self::DecideGate(_)
-            | Self::DiscussGate(_)
-            | Self::AnswerGate(_)
-            | Self::SendPageCode(_)
-            | Self::EnterPageCode(_)
-            | Self::AssignGate { .. } => AdmissionClass::Ends,
+            Self::RecordReply(_) => at_gate.decides_gate().may_need_ledger().shows(Shown::Session),
+            Self::DecideGate(decide) => at_gate.decides_gate().may_need_ledger().shows(shown(&decide.proof)),
+            Self::DiscussGate(discuss) => at_gate.shows(shown(&discuss.proof)),
+            Self::AnswerGate(answer) => at_gate.decides_gate().shows(shown(&answer.proof)),
+            Self::AssignGate { proof, .. } => at_gate.decides_gate().shows(shown(proof)),
+            Self::SendPageCode(_) | Self::EnterPageCode(_) => at_gate,
         }
     }
 
-    /// Returns true if the command makes the stored data grow.
-    #[must_use]
-    pub fn grows(&self) -> bool {
+    /// Where the ledger's answer goes; `None` for kinds that need none.
+    pub fn limits_mut(&mut self) -> Option<&mut Option<LimitCheck>> {
         match self {
-            Self::RecordReply(_)
-            | Self::DecideGate(_)
-            | Self::DiscussGate(_)
+            Self::RecordReply(reply) => Some(&mut reply.limits),
+            Self::DecideGate(decide) => Some(&mut decide.limits),
+            Self::DiscussGate(_)
             | Self::AnswerGate(_)
             | Self::SendPageCode(_)
             | Self::EnterPageCode(_)
-            | Self::AssignGate { .. } => false,
+            | Self::AssignGate { .. } => None,
         }
     }
 
@@ -95,18 +95,6 @@ impl ApprovalCommand {
             | Self::SendPageCode(_)
             | Self::EnterPageCode(_)
             | Self::AssignGate { .. } => 0,
-        }
-    }
-
-    /// Returns true if the command is answered with the gate that it is about. Decision pages show it themselves.
-    #[must_use]
-    pub fn shows_gate(&self) -> bool {
-        match self {
-            Self::DecideGate(DecideGate { proof, .. })
-            | Self::DiscussGate(DiscussGate { proof, .. })
-            | Self::AnswerGate(AnswerGate { proof, .. })
-            | Self::AssignGate { proof, .. } => proof.is_none(),
-            Self::RecordReply(_) | Self::SendPageCode(_) | Self::EnterPageCode(_) => false,
         }
     }
 }

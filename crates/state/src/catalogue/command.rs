@@ -3,13 +3,13 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::{Digest, Machine, TenantId, Time};
 
-use crate::AdmissionClass;
 use crate::catalogue::{
     AssignVoters, Directory, Finding, FoundCluster, JoinServer, LinkAuth, PutQuotas, RaiseLevel,
     RecordTransfers, Role, SetServerState, Settings, SourceFile, Tenancy,
 };
 use crate::seal::Sealed;
 use crate::session::Retention;
+use crate::{AdmissionClass, ChangedTenant, CommandTraits, ScopeKind};
 
 /// A command about the catalogue.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
@@ -86,78 +86,36 @@ pub enum CatalogueCommand {
 }
 
 impl CatalogueCommand {
-    /// What the command does to the load of a shard.
+    /// What each kind says of itself.
     #[must_use]
-    pub fn admission(&self) -> AdmissionClass {
+    pub fn traits(&self) -> CommandTraits {
+        let in_catalogue = CommandTraits::of(ScopeKind::Catalogue, AdmissionClass::Neither);
+        let in_shard = CommandTraits::of(ScopeKind::Shard, AdmissionClass::Neither);
+        let changes = in_catalogue.changes_tenancy(ChangedTenant::Own);
         match self {
-            Self::RevokeKey(_) => AdmissionClass::Ends,
-            Self::InstallMachine(_)
-            | Self::CreateTenant(_)
-            | Self::UpdateTenant(_)
-            | Self::PutQuotas(_)
+            Self::InstallMachine(_) => in_shard.grows(),
+            Self::InstallTenancy(_) => in_shard.in_deleted_tenant(),
+            Self::CreateTenant(_)
             | Self::CreateKey(_)
             | Self::Deploy(_)
             | Self::ActivateVersion(_)
             | Self::RetireVersion(_)
-            | Self::PutAssistant(_)
+            | Self::PutAssistant(_) => in_catalogue.grows(),
+            Self::PutDirectory(_) => changes.grows(),
+            Self::UpdateTenant(_) | Self::PutRetention(_) | Self::Reseal(_) => changes,
+            // A start of the server looks at every tenant.
+            Self::EnsureTenancy(_) => changes.in_deleted_tenant(),
+            Self::DeleteTenant(delete) => in_catalogue.changes_tenancy(ChangedTenant::Named(delete.tenant)),
+            Self::RevokeKey(_) => CommandTraits::of(ScopeKind::Catalogue, AdmissionClass::Ends),
+            Self::PutQuotas(_)
             | Self::DeleteAssistant(_)
-            | Self::EnsureTenancy(_)
-            | Self::PutDirectory(_)
-            | Self::InstallTenancy(_)
-            | Self::PutRetention(_)
-            | Self::Reseal(_)
-            | Self::DeleteTenant(_)
             | Self::FoundCluster(_)
             | Self::JoinServer(_)
             | Self::SetServerState(_)
             | Self::RecordTransfers(_)
             | Self::RaiseLevel(_)
-            | Self::AssignVoters(_) => AdmissionClass::Neither,
+            | Self::AssignVoters(_) => in_catalogue,
         }
-    }
-
-    /// Returns true if the command makes the stored data grow.
-    #[must_use]
-    pub fn grows(&self) -> bool {
-        match self {
-            Self::InstallMachine(_)
-            | Self::CreateTenant(_)
-            | Self::CreateKey(_)
-            | Self::Deploy(_)
-            | Self::ActivateVersion(_)
-            | Self::RetireVersion(_)
-            | Self::PutAssistant(_)
-            | Self::PutDirectory(_) => true,
-            Self::UpdateTenant(_)
-            | Self::PutQuotas(_)
-            | Self::RevokeKey(_)
-            | Self::DeleteAssistant(_)
-            | Self::EnsureTenancy(_)
-            | Self::InstallTenancy(_)
-            | Self::PutRetention(_)
-            | Self::Reseal(_)
-            | Self::DeleteTenant(_)
-            | Self::FoundCluster(_)
-            | Self::JoinServer(_)
-            | Self::SetServerState(_)
-            | Self::RecordTransfers(_)
-            | Self::RaiseLevel(_)
-            | Self::AssignVoters(_) => false,
-        }
-    }
-
-    /// Returns true if the command changes what every shard must know of its tenant.
-    #[must_use]
-    pub fn changes_tenancy(&self) -> bool {
-        matches!(
-            self,
-            Self::EnsureTenancy(_)
-                | Self::PutDirectory(_)
-                | Self::PutRetention(_)
-                | Self::Reseal(_)
-                | Self::UpdateTenant(_)
-                | Self::DeleteTenant(_)
-        )
     }
 
     /// The approximate size of what the command carries, bytes.

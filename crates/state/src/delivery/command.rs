@@ -2,10 +2,11 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::AdmissionClass;
+use crate::AdmissionClass::{Begins, Ends, Neither};
 use crate::approval::MailToken;
 use crate::delivery::{Attempt, ChangeEndpoint, ChangeWebhookSource, FailureCode, Republish};
 use crate::limits::EFFECT_BYTES;
+use crate::{ChangedTenant, CommandTraits, ScopeKind};
 
 /// A command about what goes out.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
@@ -43,33 +44,22 @@ pub enum DeliveryCommand {
 }
 
 impl DeliveryCommand {
-    /// What the command does to the load of a shard.
+    /// What each kind says of itself.
     #[must_use]
-    pub fn admission(&self) -> AdmissionClass {
+    pub fn traits(&self) -> CommandTraits {
+        use ScopeKind::{Catalogue, Outbox, Session};
         match self {
-            Self::RetryEffect(_) => AdmissionClass::Begins,
-            Self::AckEffect(_) | Self::FailEffect(_) | Self::DeferEffect(_) | Self::RecordBounce(_) => {
-                AdmissionClass::Ends
+            Self::AckEffect(_) => CommandTraits::of(Outbox, Ends).in_removed_session(),
+            Self::FailEffect(_) | Self::DeferEffect(_) => CommandTraits::of(Outbox, Ends),
+            Self::RetryEffect(_) => CommandTraits::of(Outbox, Begins).grows(),
+            Self::DismissEffect(_) => CommandTraits::of(Outbox, Neither),
+            Self::RecordBounce(_) => CommandTraits::of(Session, Ends),
+            Self::Republish(_) => CommandTraits::of(Session, Neither).grows(),
+            Self::WebhookSource(_) => CommandTraits::of(Catalogue, Neither).grows(),
+            Self::Endpoint(_) => {
+                CommandTraits::of(Catalogue, Neither).grows().changes_tenancy(ChangedTenant::Own)
             }
-            Self::DismissEffect(_)
-            | Self::WebhookSource(_)
-            | Self::Endpoint(_)
-            | Self::Republish(_)
-            | Self::HoldEffects(_) => AdmissionClass::Neither,
-        }
-    }
-
-    /// Returns true if the command makes the stored data grow.
-    #[must_use]
-    pub fn grows(&self) -> bool {
-        match self {
-            Self::RetryEffect(_) | Self::WebhookSource(_) | Self::Endpoint(_) | Self::Republish(_) => true,
-            Self::AckEffect(_)
-            | Self::FailEffect(_)
-            | Self::DeferEffect(_)
-            | Self::RecordBounce(_)
-            | Self::DismissEffect(_)
-            | Self::HoldEffects(_) => false,
+            Self::HoldEffects(_) => CommandTraits::of(Catalogue, Neither).changes_tenancy(ChangedTenant::Own),
         }
     }
 

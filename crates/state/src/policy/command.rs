@@ -3,9 +3,10 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::{Digest, Micros, SessionId, Time};
 
+use crate::AdmissionClass::{Begins, Ends, Neither};
 use crate::policy::{Args, LedgerRule, LimitCheck};
 use crate::seal::Sealed;
-use crate::{AdmissionClass, RequestId};
+use crate::{ChangedTenant, CommandTraits, RequestId, ScopeKind, Shown};
 
 /// A command about calls, what they use, ledgers and policy documents.
 #[expect(clippy::large_enum_variant, reason = "there is one value for each command that is under way")]
@@ -44,34 +45,37 @@ pub enum PolicyCommand {
 }
 
 impl PolicyCommand {
-    /// What the command does to the load of a shard.
+    /// What each kind says of itself.
     #[must_use]
-    pub fn admission(&self) -> AdmissionClass {
+    pub fn traits(&self) -> CommandTraits {
+        use ScopeKind::{Catalogue, Ledger, Session};
         match self {
-            Self::Authorize(_) => AdmissionClass::Begins,
-            Self::ReportCall(_) | Self::ReportUsage(_) | Self::Confirm(_) | Self::Settle(_) => {
-                AdmissionClass::Ends
+            Self::Authorize(_) => CommandTraits::of(Session, Begins).grows().may_need_ledger(),
+            Self::ReportCall(_) => CommandTraits::of(Session, Ends).grows(),
+            Self::ReportUsage(_) => CommandTraits::of(Session, Ends).grows().fills(),
+            Self::RaiseCap(_) => CommandTraits::of(Session, Neither).shows(Shown::Session),
+            Self::Reserve(_) => CommandTraits::of(Ledger, Neither),
+            Self::Confirm(_) | Self::Settle(_) => CommandTraits::of(Ledger, Ends),
+            Self::AttachPolicy(_) => CommandTraits::of(Catalogue, Neither),
+            Self::SetTenantPolicy(_) | Self::RemoveTenantPolicy(_) => {
+                CommandTraits::of(Catalogue, Neither).changes_tenancy(ChangedTenant::Own)
             }
-            Self::RaiseCap(_)
-            | Self::Reserve(_)
-            | Self::AttachPolicy(_)
-            | Self::SetTenantPolicy(_)
-            | Self::RemoveTenantPolicy(_) => AdmissionClass::Neither,
         }
     }
 
-    /// Returns true if the command makes the stored data grow.
-    #[must_use]
-    pub fn grows(&self) -> bool {
+    /// Where the ledger's answer goes; `None` for kinds that need none.
+    pub fn limits_mut(&mut self) -> Option<&mut Option<LimitCheck>> {
         match self {
-            Self::Authorize(_) | Self::ReportCall(_) | Self::ReportUsage(_) => true,
-            Self::RaiseCap(_)
+            Self::Authorize(call) => Some(&mut call.limits),
+            Self::ReportCall(_)
+            | Self::ReportUsage(_)
+            | Self::RaiseCap(_)
             | Self::Reserve(_)
             | Self::Confirm(_)
             | Self::Settle(_)
             | Self::AttachPolicy(_)
             | Self::SetTenantPolicy(_)
-            | Self::RemoveTenantPolicy(_) => false,
+            | Self::RemoveTenantPolicy(_) => None,
         }
     }
 

@@ -3,9 +3,10 @@
 use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
 
-use crate::AdmissionClass;
+use crate::AdmissionClass::{Begins, Ends};
 use crate::session::ReplyToken;
 use crate::size::weigh;
+use crate::{CommandTraits, ScopeKind, Shown};
 
 /// A command about a run.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
@@ -31,29 +32,17 @@ pub enum RunCommand {
 }
 
 impl RunCommand {
-    /// What the command does to the load of a shard.
+    /// What each kind says of itself.
     #[must_use]
-    pub fn admission(&self) -> AdmissionClass {
+    pub fn traits(&self) -> CommandTraits {
+        let of_session = |admission| CommandTraits::of(ScopeKind::Session, admission);
         match self {
             Self::Answer(_)
             | Self::EndTurn(_)
             | Self::RecordData(_)
             | Self::SignalCompletion
-            | Self::RetryNode => AdmissionClass::Begins,
-            Self::RecordEvent(_) => AdmissionClass::Ends,
-        }
-    }
-
-    /// Returns true if the command makes the stored data grow.
-    #[must_use]
-    pub fn grows(&self) -> bool {
-        match self {
-            Self::Answer(_)
-            | Self::EndTurn(_)
-            | Self::RecordData(_)
-            | Self::SignalCompletion
-            | Self::RetryNode
-            | Self::RecordEvent(_) => true,
+            | Self::RetryNode => of_session(Begins).grows().shows(Shown::Session),
+            Self::RecordEvent(_) => of_session(Ends).grows().fills().shows(Shown::Session),
         }
     }
 

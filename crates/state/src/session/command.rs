@@ -1,7 +1,8 @@
 //! Commands about a session.
 
-use crate::AdmissionClass;
+use crate::AdmissionClass::{Begins, Ends, Neither};
 use crate::session::{Remove, RemoveStep, Start};
+use crate::{CommandTraits, ScopeKind, Shown};
 use minicbor::{Decode, Encode};
 
 /// A command about a session.
@@ -38,44 +39,20 @@ pub enum SessionCommand {
 }
 
 impl SessionCommand {
-    /// What the command does to the load of a shard.
+    /// What each kind says of itself.
     #[must_use]
-    pub fn admission(&self) -> AdmissionClass {
+    pub fn traits(&self) -> CommandTraits {
+        let of_session = |admission| CommandTraits::of(ScopeKind::Session, admission);
         match self {
             Self::Start(_) | Self::PostMessage(_) | Self::SwitchRun(_) | Self::Resume(_) => {
-                AdmissionClass::Begins
+                of_session(Begins).grows().shows(Shown::Session)
             }
-            Self::Cancel(_) | Self::Sweep(_) => AdmissionClass::Ends,
-            Self::Pause(_) | Self::Remove(_) | Self::RemoveStep(_) => AdmissionClass::Neither,
-        }
-    }
-
-    /// Returns true if the command makes the stored data grow.
-    #[must_use]
-    pub fn grows(&self) -> bool {
-        match self {
+            Self::Pause(_) => of_session(Neither).shows(Shown::Session),
+            Self::Cancel(_) => of_session(Ends).shows(Shown::Session),
+            Self::Sweep(_) => CommandTraits::of(ScopeKind::Due, Ends).grows().in_removed_session(),
+            Self::Remove(_) => of_session(Neither).in_removed_session(),
             // Rows to delete are first written to the log and to tables that are merged later.
-            Self::Start(_)
-            | Self::PostMessage(_)
-            | Self::SwitchRun(_)
-            | Self::Resume(_)
-            | Self::Sweep(_)
-            | Self::RemoveStep(_) => true,
-            Self::Pause(_) | Self::Cancel(_) | Self::Remove(_) => false,
-        }
-    }
-
-    /// Returns true if the command is answered with where its session stands.
-    #[must_use]
-    pub fn shows_session(&self) -> bool {
-        match self {
-            Self::Start(_)
-            | Self::PostMessage(_)
-            | Self::SwitchRun(_)
-            | Self::Pause(_)
-            | Self::Resume(_)
-            | Self::Cancel(_) => true,
-            Self::Sweep(_) | Self::Remove(_) | Self::RemoveStep(_) => false,
+            Self::RemoveStep(step) => CommandTraits::of(step.scope(), Neither).grows().in_deleted_tenant(),
         }
     }
 

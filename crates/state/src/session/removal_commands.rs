@@ -3,8 +3,8 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::{SessionId, Time};
 
-use crate::Key;
 use crate::session::Removing;
+use crate::{Key, ScopeKind};
 
 /// The data of the scope's session, which has ended, is to be removed.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
@@ -17,7 +17,7 @@ pub struct Remove {
     pub ended_by: Option<Time>,
 }
 
-/// A bounded step of a removal. The scope is the shard.
+/// A bounded step of a removal.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub enum RemoveStep {
     /// Rows of a session whose removal is under way.
@@ -63,6 +63,17 @@ pub enum RemoveStep {
     /// The command's tenant has no row left, in the shard or, if the scope is the catalogue, there.
     #[n(4)]
     TenantGone,
+}
+
+impl RemoveStep {
+    /// The scopes that the step may have.
+    #[must_use]
+    pub fn scope(&self) -> ScopeKind {
+        match self {
+            Self::Rows { .. } | Self::Expire { .. } | Self::Forget { .. } => ScopeKind::Shard,
+            Self::OfTenant { .. } | Self::TenantGone => ScopeKind::ShardOrCatalogue,
+        }
+    }
 }
 
 /// A session that expires whole, as the caller saw it. One that is another by now stays as it is.

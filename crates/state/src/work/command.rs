@@ -4,8 +4,9 @@ use minicbor::{Decode, Encode};
 use serde_json::Value;
 use switchward_machine::{Micros, OpenId};
 
-use crate::AdmissionClass;
+use crate::AdmissionClass::{Ends, Neither};
 use crate::size::weigh;
+use crate::{CommandTraits, ScopeKind};
 
 /// A command about work.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
@@ -28,21 +29,14 @@ pub enum WorkCommand {
 }
 
 impl WorkCommand {
-    /// What the command does to the load of a shard.
+    /// What each kind says of itself.
     #[must_use]
-    pub fn admission(&self) -> AdmissionClass {
+    pub fn traits(&self) -> CommandTraits {
+        let of_session = |admission| CommandTraits::of(ScopeKind::Session, admission);
         match self {
-            Self::Extend(_) | Self::Complete(_) | Self::Fail(_) | Self::Release(_) => AdmissionClass::Ends,
-            Self::Lease(_) => AdmissionClass::Neither,
-        }
-    }
-
-    /// Returns true if the command makes the stored data grow.
-    #[must_use]
-    pub fn grows(&self) -> bool {
-        match self {
-            Self::Lease(_) | Self::Complete(_) => true,
-            Self::Extend(_) | Self::Fail(_) | Self::Release(_) => false,
+            Self::Lease(_) => of_session(Neither).grows(),
+            Self::Complete(_) => of_session(Ends).grows(),
+            Self::Extend(_) | Self::Fail(_) | Self::Release(_) => of_session(Ends),
         }
     }
 

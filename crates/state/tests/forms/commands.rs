@@ -7,6 +7,7 @@ pub(crate) mod kinds;
 mod policy;
 pub(crate) mod replies;
 mod session;
+mod traits;
 
 use kinds::{KINDS, kind};
 use std::collections::BTreeSet;
@@ -16,14 +17,18 @@ use switchward_state::policy::Shortage;
 use switchward_state::{Actor, Body, Command, Reason, Rejection, Reply, RequestId, Scope};
 
 fn check(name: &str, lines: &[(String, Vec<u8>)]) {
-    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let text: String = lines.iter().map(|(of, bytes)| format!("{of} {}\n", hex(bytes))).collect();
+    check_text(name, &text, "a sent form has changed: servers of two versions could not read each other");
+}
+
+fn check_text(name: &str, text: &str, changed: &str) {
+    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
     if std::env::var_os("BLESS").is_some() {
-        std::fs::write(&path, &text).unwrap();
+        std::fs::write(&path, text).unwrap();
     }
     let known = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(text, known, "a sent form has changed: servers of two versions could not read each other");
+    assert_eq!(text, known, "{changed}");
 }
 
 fn digest(byte: u8) -> Digest {
@@ -43,12 +48,18 @@ fn command(body: Body) -> Command {
     }
 }
 
-#[test]
-fn every_command_is_read_back_as_it_was() {
+/// A command of each kind.
+fn bodies() -> Vec<Body> {
     let mut bodies = session::commands();
     bodies.extend(policy::commands());
     bodies.extend(delivery::commands());
     bodies.extend(catalogue::commands());
+    bodies
+}
+
+#[test]
+fn every_command_is_read_back_as_it_was() {
+    let bodies = bodies();
     let met: BTreeSet<&str> = bodies.iter().map(kind).collect();
     assert_eq!(met, KINDS.iter().copied().collect::<BTreeSet<_>>(), "each kind has a value");
     let mut lines = Vec::new();
