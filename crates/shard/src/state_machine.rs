@@ -21,6 +21,7 @@ use crate::metrics::ShardMetrics;
 use crate::record::Stored;
 use crate::shared::{Persisted, Shared, broken};
 use crate::snapshot::{SnapshotSource, of_state};
+use crate::timers::EntryChange;
 use crate::types::{LogId, Membership, Snapshot, SnapshotMeta, TypeConfig};
 
 /// One group's state, and the tasks that are notified when it changes.
@@ -97,7 +98,8 @@ impl StateMachine {
             if key.as_bytes().starts_with(&self.relay) {
                 relays |= row.is_some();
             } else if key.as_bytes().starts_with(&self.due) {
-                due.push((key.clone(), row.is_some()));
+                let change = if row.is_some() { EntryChange::Added } else { EntryChange::Removed };
+                due.push(change(key.clone()));
             } else if key.as_bytes().starts_with(&self.removals) {
                 removes |= row.is_some();
             }

@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 use switchward_machine::{Channel, Digest, OpenId, SessionId, Status, TenantId, Time, WorkKind};
 
 use crate::catalogue::{ApiKey, Role};
-use crate::delivery::{Effect, EffectBody};
+use crate::delivery::{Effect, EffectBody, EffectStatus};
 use crate::limits::{CALL_KEPT_MS, HOUR_MS, REQUESTS_KEPT_MS};
 use crate::session::Session;
 use crate::work::WorkItem;
@@ -27,10 +27,6 @@ const REMAINS: u8 = 18;
 const REMOVALS: u8 = 19;
 const NUMBERED: u8 = 20;
 const ADMINS: u8 = 21;
-
-/// How an entry of the effects of a tenant begins: dead letters come first.
-const DEAD: u8 = 1;
-const PENDING: u8 = 2;
 
 /// Bytes that stand for a destination: of an effect whether that is an endpoint, of work its kind, and four of the digest
 /// of its name.
@@ -202,8 +198,8 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
         return vec![due(RELAY, effect.deliver_at, key)];
     }
     let (dead, at) = (effect.dead().is_some(), effect.deliver_at.0.to_be_bytes());
-    let state = if dead { DEAD } else { PENDING };
-    let listed = Key::index(key.tenant_of(), EFFECTS, &[&[state], &at, key.rest()]);
+    let status = status_byte(if dead { EffectStatus::Dead } else { EffectStatus::Pending });
+    let listed = Key::index(key.tenant_of(), EFFECTS, &[&[status], &at, key.rest()]);
     let tenant = key.tenant_of().0.to_be_bytes();
     // A message in the conversation itself, and a notice for which nobody was found, have no destination.
     let stays =
@@ -213,6 +209,14 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
         Key::index(NOBODY, DELIVERIES, &[&tenant, &destination, &at, key.as_bytes()])
     });
     [listed].into_iter().chain(goes).collect()
+}
+
+/// How an entry of the effects of a tenant begins: dead letters come first.
+fn status_byte(status: EffectStatus) -> u8 {
+    match status {
+        EffectStatus::Dead => 1,
+        EffectStatus::Pending => 2,
+    }
 }
 
 /// Stands for a destination of this sort: an effect never waits behind those of another one. Destinations whose digests
@@ -382,9 +386,9 @@ impl IndexKey {
 
     /// The effects of a tenant that have not gone out, dead letters first, each kind oldest first; or one kind alone.
     #[must_use]
-    pub fn effects(tenant: TenantId, dead: Option<bool>) -> Vec<u8> {
-        let state = dead.map(|dead| if dead { DEAD } else { PENDING });
-        Key::index(tenant, EFFECTS, &[state.as_slice()]).as_bytes().to_vec()
+    pub fn effects(tenant: TenantId, status: Option<EffectStatus>) -> Vec<u8> {
+        let status = status.map(status_byte);
+        Key::index(tenant, EFFECTS, &[status.as_slice()]).as_bytes().to_vec()
     }
 
     /// Decodes an entry of [`IndexKey::effects`]; `None` if it is too short.

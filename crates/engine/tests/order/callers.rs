@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId};
+use switchward_state::delivery::EffectStatus;
 use switchward_state::policy::CallEffect;
 use switchward_state::{Command, IndexKey, Key, Reason, Reply, RequestId, View as _};
 
@@ -184,7 +185,7 @@ impl Simulation {
                 found.extend(IndexKey::effect_of(entry));
                 std::ops::ControlFlow::Continue(())
             };
-            rows.scan(&IndexKey::effects(TENANT, Some(true)), None, look).unwrap();
+            rows.scan(&IndexKey::effects(TENANT, Some(EffectStatus::Dead)), None, look).unwrap();
         }
         let (session, number) = *found.get(self.rng.below(found.len().max(1)))?;
         if self.rng.once_in(5) {

@@ -8,7 +8,8 @@ use switchward_machine::{TenantId, Time};
 use switchward_state::approval::ApprovalCommand;
 use switchward_state::catalogue::Settings;
 use switchward_state::delivery::{
-    AckEffect, DeferEffect, DeliveryCommand, DismissEffect, EffectBody, FailEffect, FailureCode, RetryEffect,
+    AckEffect, DeferEffect, DeliveryCommand, DismissEffect, EffectBody, EffectStatus, FailEffect,
+    FailureCode, RetryEffect,
 };
 use switchward_state::policy::{Confirm, LimitCheck, PolicyCommand, Reserve, Settle, check_limits};
 use switchward_state::session::{SessionCommand, Sweep};
@@ -237,7 +238,7 @@ impl Harness {
                 ControlFlow::Continue(())
             };
             self.rows
-                .scan(&IndexKey::effects(tenant, Some(true)), None, listed)
+                .scan(&IndexKey::effects(tenant, Some(EffectStatus::Dead)), None, listed)
                 .map_err(|error| error.to_string())?;
         }
         for (tenant, session, body) in effects {
@@ -261,11 +262,15 @@ impl Harness {
     fn deliveries(&self) -> Vec<Due> {
         let mut found = Vec::new();
         for tenant in TENANTS {
-            let read = self.rows.scan(&IndexKey::effects(tenant, Some(false)), None, &mut |entry, _| {
-                let key = IndexKey::effect_of(entry).map(|(id, number)| Key::outbox(tenant, id, number));
-                found.extend(key.map(|key| Due { at: self.now, key }));
-                ControlFlow::Continue(())
-            });
+            let read = self.rows.scan(
+                &IndexKey::effects(tenant, Some(EffectStatus::Pending)),
+                None,
+                &mut |entry, _| {
+                    let key = IndexKey::effect_of(entry).map(|(id, number)| Key::outbox(tenant, id, number));
+                    found.extend(key.map(|key| Due { at: self.now, key }));
+                    ControlFlow::Continue(())
+                },
+            );
             if read.is_err() {
                 return Vec::new();
             }

@@ -55,13 +55,10 @@ pub(super) fn center(text: &str, width: Option<usize>, named: Kwargs) -> Result<
 }
 
 /// `indent(width=4, first=false, blank=false)`: the width is a number of spaces, or the text to put there.
-pub(super) fn indent(
-    value: &Value,
-    width: Option<Value>,
-    first: Option<bool>,
-    blank: Option<bool>,
-    named: Kwargs,
-) -> Result<String, Error> {
+pub(super) fn indent(value: &Value, args: Rest<ValueOrKwargs>) -> Result<String, Error> {
+    let args: Vec<Value> = args.0.into_iter().map(ValueOrKwargs::into_value).collect();
+    let (width, first, blank, named) =
+        from_args::<(Option<Value>, Option<bool>, Option<bool>, Kwargs)>(&args)?;
     let width = match width {
         Some(width) => Some(width),
         None => named.get::<Option<Value>>("width")?,

@@ -5,7 +5,7 @@ use switchward_engine::{EffectView, Missed, Republished, effect_view, missed};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::StateView;
 use switchward_state::catalogue::Tenant;
-use switchward_state::delivery::{EffectKind, Endpoint, WebhookSource};
+use switchward_state::delivery::{EffectKind, EffectStatus, Endpoint, WebhookSource};
 use switchward_state::{IndexKey, Key, Kind, SharedRow, ViewError, Working};
 
 use super::ask::{Ask, Evaluate, Source};
@@ -71,9 +71,9 @@ pub struct ListEffects {
     /// The tenant whose effects are listed.
     #[n(0)]
     pub tenant: TenantId,
-    /// True: only dead letters. False: only pending ones.
+    /// Only effects of this status.
     #[n(1)]
-    pub dead: Option<bool>,
+    pub status: Option<EffectStatus>,
     /// Only effects of this kind.
     #[n(2)]
     pub kind: Option<EffectKind>,
@@ -97,7 +97,7 @@ impl List for ListEffects {
     type Item = EffectShown;
 
     fn prefix(&self) -> Vec<u8> {
-        IndexKey::effects(self.tenant, self.dead)
+        IndexKey::effects(self.tenant, self.status)
     }
 
     fn pick(&self, rows: &StateView, entry: &Key) -> Result<Option<EffectShown>, ViewError> {

@@ -3,7 +3,8 @@
 use switchward_api::v1::{self, effect_service_server::EffectService};
 use switchward_machine::{Channel, SessionId};
 use switchward_state::delivery::{
-    BadFailureCode, DeliveryCommand, DismissEffect, EffectKind, FailEffect, HoldEffects, RetryEffect,
+    BadFailureCode, DeliveryCommand, DismissEffect, EffectKind, EffectStatus, FailEffect, HoldEffects,
+    RetryEffect,
 };
 use switchward_state::{Body, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
@@ -145,11 +146,11 @@ async fn shown(call: &Call<'_>, session: SessionId, number: u64) -> Result<Optio
 
 /// The effects of the caller's tenant that a filter lists.
 fn wanted(call: &Call<'_>, text: &str) -> Result<ListEffects, Refusal> {
-    let mut wanted = ListEffects { tenant: call.caller.tenant, dead: None, kind: None, session: None };
+    let mut wanted = ListEffects { tenant: call.caller.tenant, status: None, kind: None, session: None };
     for (name, value) in filter(text)? {
         match (name.as_str(), value.as_str()) {
-            ("status", "dead") => wanted.dead = Some(true),
-            ("status", "pending") => wanted.dead = Some(false),
+            ("status", "dead") => wanted.status = Some(EffectStatus::Dead),
+            ("status", "pending") => wanted.status = Some(EffectStatus::Pending),
             ("status", other) => return Err(unknown_term(other, "dead and pending")),
             ("kind", "email") => wanted.kind = Some(EffectKind::Message(Channel::Email)),
             ("kind", "webhook") => wanted.kind = Some(EffectKind::Message(Channel::Webhook)),

@@ -19,7 +19,7 @@ use switchward_machine::{
 };
 use switchward_state::approval::{MailKey, MailToken, TokenUse};
 use switchward_state::catalogue::Settings;
-use switchward_state::delivery::{EffectKind, Endpoint};
+use switchward_state::delivery::{EffectKind, EffectStatus, Endpoint};
 use switchward_state::policy::{Args, LedgerRule};
 use switchward_state::session::{Loaded, Meters, Position, ReplyToken, RunPosition};
 use switchward_state::{Due, Key, RequestId, Scope};
@@ -170,7 +170,12 @@ fn work() -> Vec<(&'static str, Query)> {
 
 fn deliveries() -> Vec<(&'static str, Query)> {
     let (tenant, session) = (TENANT, SESSION);
-    let effects = |kind| ListEffects { tenant, dead: Some(true), kind: Some(kind), session: Some(session) };
+    let effects = |kind| ListEffects {
+        tenant,
+        status: Some(EffectStatus::Dead),
+        kind: Some(kind),
+        session: Some(session),
+    };
     let endpoint = Endpoint {
         id: "orders".into(),
         url: "https://example.com/hook".into(),

@@ -13,7 +13,7 @@ use switchward_gateway::query::{
     WorkQuery,
 };
 use switchward_machine::{Channel, GateKind, Micros, Status, WorkKind};
-use switchward_state::delivery::EffectKind;
+use switchward_state::delivery::{EffectKind, EffectStatus};
 use switchward_state::{Due, Key, RequestId, Scope};
 
 use crate::draw::Draw;
@@ -133,7 +133,7 @@ fn delivery(draw: &mut Draw) -> DeliveryQuery {
         0 => DeliveryQuery::Effect(GetEffect { tenant, session, number: draw.number() }),
         1 => DeliveryQuery::ListEffects(ListEffects {
             tenant,
-            dead: draw.option(Draw::coin),
+            status: draw.option(|draw| draw.pick(&[EffectStatus::Pending, EffectStatus::Dead])),
             kind: draw.option(effect_kind),
             session: draw.option(Draw::session),
         }),

@@ -78,11 +78,28 @@ enum Known {
     All,
 }
 
+/// A change of the index.
+#[derive(Debug, Clone)]
+pub(crate) enum EntryChange {
+    /// This entry stands in it now.
+    Added(Key),
+    /// This entry stands in it no more.
+    Removed(Key),
+}
+
+impl EntryChange {
+    fn entry(&self) -> &Key {
+        match self {
+            Self::Added(entry) | Self::Removed(entry) => entry,
+        }
+    }
+}
+
 struct Read {
     number: u64,
     from: Known,
     /// The changes behind `from` during the read; `None` if there were too many.
-    meanwhile: Option<Vec<(Key, bool)>>,
+    meanwhile: Option<Vec<EntryChange>>,
 }
 
 /// A batch that is on its way, or being fired.
@@ -141,27 +158,21 @@ impl Head {
         }
     }
 
-    /// An index entry was added. Returns true if the dispatcher may have to look.
-    pub(crate) fn added(&mut self, entry: Key) -> bool {
-        self.changed(entry, true)
-    }
-
-    /// An index entry was removed. Returns true if the dispatcher may have to look.
-    pub(crate) fn removed(&mut self, entry: Key) -> bool {
-        self.changed(entry, false)
-    }
-
-    fn changed(&mut self, entry: Key, stands: bool) -> bool {
+    /// The index was changed. Returns true if the dispatcher may have to look.
+    pub(crate) fn changed(&mut self, change: EntryChange) -> bool {
         if self.term.is_none() {
             return false;
         }
-        if let Some(read) = self.read.as_mut().filter(|read| !read.from.covers(&entry)) {
+        if let Some(read) = self.read.as_mut().filter(|read| !read.from.covers(change.entry())) {
             read.meanwhile = read.meanwhile.take().filter(|changes| changes.len() < TIMERS_HEAD_MAX);
             if let Some(changes) = &mut read.meanwhile {
-                changes.push((entry.clone(), stands));
+                changes.push(change.clone());
             }
         }
-        if stands { self.known.covers(&entry) && self.put(entry) } else { self.gone(&entry) }
+        match change {
+            EntryChange::Added(entry) => self.known.covers(&entry) && self.put(entry),
+            EntryChange::Removed(entry) => self.gone(&entry),
+        }
     }
 
     /// Puts an entry among the waiting ones. Returns true if it is the first of them.
@@ -246,8 +257,8 @@ impl Head {
         for entry in found {
             self.put(entry);
         }
-        for (entry, stands) in meanwhile {
-            self.changed(entry, stands);
+        for change in meanwhile {
+            self.changed(change);
         }
     }
 

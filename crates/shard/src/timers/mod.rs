@@ -23,6 +23,7 @@ use tokio::{sync::Notify, time::Instant};
 use crate::failure::Failure;
 pub use batch::TimerBatch;
 pub(crate) use dispatch::{fire, work};
+pub(crate) use head::EntryChange;
 use head::Head;
 pub use head::TimerCounts;
 pub use transport::{Fired, NotAccepted, TimerTransport};
@@ -36,15 +37,15 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// An applied decision changed these entries of the index; true for those that were added.
-    pub(crate) fn changed(&self, entries: Vec<(Key, bool)>) {
-        if entries.is_empty() {
+    /// An applied decision made these changes of the index.
+    pub(crate) fn changed(&self, changes: Vec<EntryChange>) {
+        if changes.is_empty() {
             return;
         }
         let mut head = self.head.lock();
         let mut wake = false;
-        for (entry, stands) in entries {
-            wake |= if stands { head.added(entry) } else { head.removed(entry) };
+        for change in changes {
+            wake |= head.changed(change);
         }
         drop(head);
         if wake {

@@ -36,5 +36,5 @@ pub use outbox::{
 };
 pub use outgoing::{BadMail, Draft, Outgoing};
 pub use republish::{PublishedEvent, Republish};
-pub use summary::{EffectKind, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary};
+pub use summary::{EffectKind, EffectStatus, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary};
 pub use webhook_source::{Correlation, SourceSecret, TextSource, WebhookSource};

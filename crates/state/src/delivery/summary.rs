@@ -122,6 +122,18 @@ fn digest(sealed: &Sealed) -> Digest {
     Digest::of(&bytes)
 }
 
+/// What became of an effect that has not arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(index_only)]
+pub enum EffectStatus {
+    /// It is on its way.
+    #[n(0)]
+    Pending,
+    /// It is a dead letter.
+    #[n(1)]
+    Dead,
+}
+
 /// What goes out with an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum EffectKind {

@@ -61,12 +61,12 @@ impl Simulation {
         self.next += 1;
         let entry = entry(at, self.next, travels);
         self.index.insert(entry.clone());
-        self.head.changed(entry, true);
+        self.head.changed(EntryChange::Added(entry));
     }
 
     fn remove(&mut self, entry: &Key) {
         self.index.remove(entry);
-        self.head.changed(entry.clone(), false);
+        self.head.changed(EntryChange::Removed(entry.clone()));
     }
 
     fn begin_read(&mut self) {
@@ -318,7 +318,7 @@ fn attempts_end_with_their_time_and_another_term_begins_again() {
     assert!(simulation.out[0].0 > number, "numbers keep growing");
     simulation.head.begin(None);
     assert!(
-        !simulation.head.changed(entry(1, 1, true), true)
+        !simulation.head.changed(EntryChange::Added(entry(1, 1, true)))
             && simulation.head.begin_read(simulation.at).is_none()
     );
 }
