@@ -16,7 +16,7 @@ use crate::remembered;
 use crate::session::position;
 use crate::stamp::Stamp;
 use crate::turn::{Stop, Turn};
-use crate::{approval, catalogue, delivery, driver, policy, run, session, work, work_view};
+use crate::{approval, catalogue, delivery, driver, policy, run, session, work};
 
 /// What a batch came to.
 #[derive(Debug)]
@@ -191,7 +191,7 @@ fn answer(
     turn: Option<TurnRecord>,
 ) -> ControlFlow<ViewError, Ran> {
     let at_hand = position::load(rows, command.tenant, &command.scope, &mut reply)
-        .and_then(|()| work_view::load(rows, command, &mut reply));
+        .and_then(|()| work::view::load(rows, command, &mut reply));
     match at_hand {
         Err(error) => ControlFlow::Break(error),
         Ok(()) => ControlFlow::Continue((Ok(reply), turn)),

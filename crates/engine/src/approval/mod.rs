@@ -22,6 +22,7 @@ pub(crate) mod rounds;
 pub(crate) mod shown;
 pub(crate) mod summary;
 pub(crate) mod tasks;
+pub(crate) mod view;
 pub(crate) mod votes;
 
 use switchward_state::Reply;

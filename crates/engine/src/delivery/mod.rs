@@ -9,6 +9,7 @@ pub(crate) mod public;
 pub(crate) mod publish;
 pub(crate) mod republish;
 pub(crate) mod tenant_outbox;
+pub(crate) mod view;
 pub(crate) mod webhook_sources;
 
 use switchward_state::Reply;

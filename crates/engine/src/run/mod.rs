@@ -16,6 +16,7 @@ pub(crate) mod reply_token;
 pub(crate) mod retry_node;
 pub(crate) mod scope;
 pub(crate) mod signal_completion;
+pub(crate) mod view;
 
 use switchward_state::Reply;
 use switchward_state::run::RunCommand;

@@ -10,6 +10,7 @@ pub(crate) mod remove;
 pub(crate) mod start;
 pub(crate) mod sweep;
 pub(crate) mod switch_run;
+pub(crate) mod view;
 
 use switchward_state::Reply;
 use switchward_state::session::SessionCommand;

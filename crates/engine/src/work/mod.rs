@@ -3,6 +3,7 @@
 pub(crate) mod leases;
 pub(crate) mod public;
 pub(crate) mod timers;
+pub(crate) mod view;
 
 use switchward_state::Reply;
 use switchward_state::work::WorkCommand;

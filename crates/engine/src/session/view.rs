@@ -9,8 +9,8 @@ use switchward_machine::{
     reserved_keys::REPLY_TOKEN,
 };
 use switchward_state::approval::{Setting, SettingSource, Settled};
-use switchward_state::delivery::{Effect, EffectSource};
-use switchward_state::limits::{INCIDENTS_SHOWN_MAX, RUNS_SHOWN_MAX};
+use switchward_state::delivery::Effect;
+use switchward_state::limits::INCIDENTS_SHOWN_MAX;
 use switchward_state::run::{Run, object};
 use switchward_state::session::{ReplyToken, Session};
 use switchward_state::{
@@ -289,90 +289,4 @@ fn items_of(
         items.extend(row.map(|row| (listed.item, OpenItem::clone(&row))));
     }
     Ok(items)
-}
-
-/// A run of a session, as its list shows it. Stored form.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct RunView {
-    /// Its number in the session, from 1.
-    #[n(0)]
-    pub id: RunId,
-    /// What it is a run of.
-    #[n(1)]
-    pub definition: String,
-    /// The number of the definition's version, from 1.
-    #[n(2)]
-    pub version: u32,
-    /// What it is doing.
-    #[n(3)]
-    pub status: Status,
-    /// The node that it stands at, or ended in; empty if it has not begun.
-    #[n(4)]
-    pub at: String,
-    /// The run that has called it.
-    #[n(5)]
-    pub parent: Option<RunId>,
-}
-
-/// The runs of a session, oldest first; of more than [`RUNS_SHOWN_MAX`], the newest.
-///
-/// # Errors
-/// A row cannot be read.
-pub fn run_views(view: &dyn View, tenant: TenantId, of: &SessionView) -> Result<Vec<RunView>, ViewError> {
-    let rows = Working::new(view);
-    let mut runs = Vec::new();
-    let first = of.session.runs.saturating_sub(RUNS_SHOWN_MAX) + 1;
-    for number in first..=of.session.runs {
-        let run = RunId(number);
-        let row = rows.run(tenant, of.id, run)?;
-        let status = match &row.ending {
-            Some(ending) => ending.outcome.status(),
-            None if of.session.queue.contains(&run) => Status::Queued,
-            None => of.session.status,
-        };
-        let machine = machine_of(&rows, tenant, &row)?;
-        let node = machine.node(row.node).filter(|_| row.entry > 0);
-        runs.push(RunView {
-            id: run,
-            definition: row.definition.clone(),
-            version: row.version,
-            status,
-            at: node.map(|node| node.name.clone()).unwrap_or_default(),
-            parent: row.parent.map(|parent| parent.run),
-        });
-    }
-    Ok(runs)
-}
-
-/// An effect for somebody outside that has not arrived.
-#[derive(Debug, Clone, Encode, Decode)]
-pub struct EffectView {
-    /// Its row.
-    #[n(0)]
-    pub effect: Effect,
-    /// The name of the node that caused it.
-    #[n(1)]
-    pub node: String,
-}
-
-/// An effect of a session of this tenant that goes outside; `None` if it has arrived or never was.
-///
-/// # Errors
-/// A row cannot be read.
-pub fn effect_view(
-    view: &dyn View,
-    tenant: TenantId,
-    session: SessionId,
-    number: u64,
-) -> Result<Option<EffectView>, ViewError> {
-    let rows = Working::new(view);
-    if rows.session(tenant, session)?.is_some_and(|session| session.is_hidden()) {
-        return Ok(None);
-    }
-    let found = rows.outbox_at(&Key::outbox(tenant, session, number))?;
-    let Some(effect) = found.filter(|effect| !effect.body.inner()) else { return Ok(None) };
-    let EffectSource::Run { run, node, .. } = effect.source else { return Ok(None) };
-    let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, run)?)?;
-    let node = machine.node(node).map(|node| node.name.clone()).unwrap_or_default();
-    Ok(Some(EffectView { effect: Effect::clone(&effect), node }))
 }
