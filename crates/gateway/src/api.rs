@@ -374,6 +374,15 @@ impl Call<'_> {
         })
     }
 
+    /// As [`execute`](Self::execute), for a command whose kind says its scope, as those about the catalogue do.
+    pub(crate) async fn execute_in_own_scope(
+        &self,
+        request: Option<RequestId>,
+        body: Body,
+    ) -> Result<Reply, Refusal> {
+        self.execute(body.traits().scope.own(), request, None, body).await
+    }
+
     /// The answer to a query, from rows that are not older than anything that was answered before.
     pub(crate) async fn ask<Q: Ask>(&self, query: &Q) -> Result<Q::Answer, Refusal> {
         self.api.ask(query).await

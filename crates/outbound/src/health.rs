@@ -7,7 +7,7 @@ use switchward_machine::TenantId;
 use switchward_shard::Cluster;
 use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, Endpoint, FailureCode};
 use switchward_state::limits::ENDPOINT_FAILURE_BYTES_MAX;
-use switchward_state::{Body, Command, Scope};
+use switchward_state::{Body, Command};
 use switchward_webhook::retry::{AttemptOutcome, EndpointHealth};
 
 use crate::query::ShardView;
@@ -52,8 +52,7 @@ fn endpoint(cluster: &Cluster, tenant: TenantId, id: &str) -> Option<Endpoint> {
 
 /// What cannot be written now is written after a later attempt.
 async fn change(cluster: &Cluster, tenant: TenantId, change: ChangeEndpoint) {
-    let command =
-        Command::of_server(tenant, Scope::Catalogue, Body::Delivery(DeliveryCommand::Endpoint(change)));
+    let command = Command::in_own_scope(tenant, Body::Delivery(DeliveryCommand::Endpoint(change)));
     if let Err(error) = cluster.execute(command).await {
         tracing::warn!(tenant = tenant.0, %error, "failed to record the health of an endpoint");
     }
@@ -115,11 +114,7 @@ mod tests {
             etag: String::new(),
         };
         cluster
-            .execute(Command::of_server(
-                TenantId(1),
-                Scope::Catalogue,
-                Body::Delivery(DeliveryCommand::Endpoint(put)),
-            ))
+            .execute(Command::in_own_scope(TenantId(1), Body::Delivery(DeliveryCommand::Endpoint(put))))
             .await
             .unwrap();
     }

@@ -16,7 +16,7 @@ use std::sync::Weak;
 use std::time::Duration;
 use switchward_machine::{SessionId, TenantId};
 use switchward_state::session::{RemoveStep, Removing, Session, is_redacted};
-use switchward_state::{Body, Command, IndexKey, Key, Kind, REMOVED_KINDS, Row, Scope, View, ViewError};
+use switchward_state::{Body, Command, IndexKey, Key, Kind, REMOVED_KINDS, Row, View, ViewError};
 
 use crate::clock::instant;
 use crate::failure::Failure;
@@ -129,9 +129,7 @@ async fn steps(shard: &Shard, key: &Key) -> Result<bool, Failure> {
         }
         let rows = found.len();
         let step = RemoveStep::Rows { session: id, keys: found, last };
-        shard
-            .submit(Command::of_server(tenant, Scope::Shard, Body::Session(SessionCommand::RemoveStep(step))))
-            .await?;
+        shard.submit(Command::in_own_scope(tenant, Body::Session(SessionCommand::RemoveStep(step)))).await?;
         ShardMetrics::add(&shard.group().metrics().removed_rows, rows);
         moved |= rows > 0;
         if over {

@@ -7,6 +7,12 @@ use crate::policy::LimitCheck;
 use crate::{Actor, Body, Command, Scope};
 
 impl Command {
+    /// As [`of_server`](Self::of_server), for a body whose kind says its scope, see [`ScopeKind::own`](crate::ScopeKind::own).
+    #[must_use]
+    pub fn in_own_scope(tenant: TenantId, body: Body) -> Self {
+        Self::of_server(tenant, body.traits().scope.own(), body)
+    }
+
     /// A command of the server itself, without a request id and a trace.
     #[must_use]
     pub fn of_server(tenant: TenantId, scope: Scope, body: Body) -> Self {

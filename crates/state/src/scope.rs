@@ -68,13 +68,18 @@ impl ScopeKind {
         }
     }
 
-    /// The scope of each command of this kind; `None` if the kind alone does not say it.
+    /// The scope of a command for which none is named: the only one of its kind, else the shard that the command is sent to.
+    /// A command about a session, a ledger or an outbox cannot have that one, and is not decided.
     #[must_use]
-    pub fn only(self) -> Option<Scope> {
+    pub fn own(self) -> Scope {
         match self {
-            Self::Catalogue => Some(Scope::Catalogue),
-            Self::Shard => Some(Scope::Shard),
-            Self::Session | Self::Ledger | Self::Outbox | Self::Due | Self::ShardOrCatalogue => None,
+            Self::Catalogue => Scope::Catalogue,
+            Self::Session
+            | Self::Ledger
+            | Self::Shard
+            | Self::Outbox
+            | Self::Due
+            | Self::ShardOrCatalogue => Scope::Shard,
         }
     }
 }

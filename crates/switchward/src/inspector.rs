@@ -23,7 +23,7 @@ use switchward_shard::Cluster;
 use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand};
 use switchward_state::policy::time_text;
 use switchward_state::seal::SecretOf;
-use switchward_state::{Body, Command, Scope};
+use switchward_state::{Body, Command};
 use switchward_webhook::{SigningSecret, limits::IN_BODY_BYTES_MAX};
 
 use crate::mailbox::{guarded, whole, worded};
@@ -152,8 +152,7 @@ async fn register(inspector: &Inspector) -> anyhow::Result<String> {
 }
 
 async fn command(inspector: &Inspector, tenant: TenantId, change: ChangeEndpoint) -> anyhow::Result<()> {
-    let command =
-        Command::of_server(tenant, Scope::Catalogue, Body::Delivery(DeliveryCommand::Endpoint(change)));
+    let command = Command::in_own_scope(tenant, Body::Delivery(DeliveryCommand::Endpoint(change)));
     inspector.cluster.execute(command).await.map(drop).map_err(Into::into)
 }
 

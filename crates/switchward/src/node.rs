@@ -25,7 +25,7 @@ use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, Directory, PutDirectory, Role, Settings,
 };
 use switchward_state::seal::KeyRing;
-use switchward_state::{Body, Command, Reason, Scope};
+use switchward_state::{Body, Command, Reason};
 use switchward_store::{DataDir, DiskOptions};
 use tokio::{
     net::TcpListener,
@@ -388,7 +388,7 @@ impl Node {
     }
 
     async fn inner(&self, tenant: TenantId, body: Body) -> anyhow::Result<()> {
-        let command = Command::of_server(tenant, Scope::Catalogue, body);
+        let command = Command::in_own_scope(tenant, body);
         match self.cluster.execute(command).await {
             Ok(_) => Ok(()),
             Err(Failure::Rejected(no)) if no.reason == Reason::AlreadyExists => Ok(()),

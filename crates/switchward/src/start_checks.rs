@@ -4,7 +4,7 @@ use switchward_gateway::sealing;
 use switchward_machine::{TenantId, Time};
 use switchward_shard::{Clock as _, Cluster, Failure, ManualClock};
 use switchward_state::catalogue::{CatalogueCommand, EnsureTenancy};
-use switchward_state::{Body, Command, Scope};
+use switchward_state::{Body, Command};
 
 /// What [`or_at_next_start`] checks for the tenants of the configuration, as a log says it.
 pub(crate) const CONFIGURED_TENANTS: &str = "that the configured tenants exist";
@@ -29,9 +29,8 @@ pub(crate) async fn know_tenants(cluster: &Cluster) -> anyhow::Result<()> {
 /// # Errors
 /// The command failed, but for a disk without space or a shard that has failed.
 pub(crate) async fn ensure_tenancy(cluster: &Cluster, tenant: TenantId) -> anyhow::Result<()> {
-    let command = Command::of_server(
+    let command = Command::in_own_scope(
         tenant,
-        Scope::Catalogue,
         Body::Catalogue(CatalogueCommand::EnsureTenancy(EnsureTenancy {
             any_approver_address: false,
             link_auth: None,

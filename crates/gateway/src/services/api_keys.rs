@@ -2,7 +2,7 @@
 
 use switchward_api::v1::{self, api_key_service_server::ApiKeyService};
 use switchward_state::catalogue::{ApiKey, CatalogueCommand, CreateKey, KeySummary, RevokeKey, Role};
-use switchward_state::{Body, Reply, Scope, SharedRow};
+use switchward_state::{Body, Reply, SharedRow};
 use tonic::{Request, Response, Status};
 
 use super::tenants::check_display_text;
@@ -56,7 +56,7 @@ impl ApiKeyService for Api {
         let request = request_id(&message.request_id, "RevokeApiKey", &message)?;
         let id = names::api_key(&call.caller, "name", &message.name)?;
         let body = Body::Catalogue(CatalogueCommand::RevokeKey(RevokeKey { id: id.to_owned() }));
-        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        let reply = call.execute_in_own_scope(request, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "API key", &message.name))?;
         let Reply::Key(key) = reply else { return Err(odd(&reply).into()) };
         Ok(Response::new(v1::RevokeApiKeyResponse { api_key: Some(api_key(&call.caller, &key)) }))
@@ -85,9 +85,8 @@ pub(super) async fn create(
         display_name: message.display_name,
         expires,
     };
-    let reply = call
-        .execute(Scope::Catalogue, request, None, Body::Catalogue(CatalogueCommand::CreateKey(body)))
-        .await?;
+    let reply =
+        call.execute_in_own_scope(request, Body::Catalogue(CatalogueCommand::CreateKey(body))).await?;
     let Reply::Key(made) = reply else { return Err(odd(&reply)) };
     // A repeated request finds the key that it made; its secret is not stored.
     let secret = if made.id == key.id { key.secret } else { String::new() };

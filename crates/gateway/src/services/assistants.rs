@@ -86,7 +86,7 @@ impl AssistantService for Api {
             name,
             etag: message.expected_etag,
         }));
-        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        let reply = call.execute_in_own_scope(request, body).await;
         reply.map_err(|refusal| named(refusal, "assistant", &message.name))?;
         Ok(Response::new(v1::DeleteAssistantResponse {}))
     }

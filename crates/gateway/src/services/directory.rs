@@ -2,9 +2,9 @@
 
 use switchward_api::v1::{self, directory_service_server::DirectoryService};
 use switchward_messages::directory_warning;
+use switchward_state::Body;
 use switchward_state::approval::GateSettings;
 use switchward_state::catalogue::{CatalogueCommand, Directory, DirectoryEntry, EventBinding, PutDirectory};
-use switchward_state::{Body, Scope};
 use tonic::{Request, Response, Status};
 
 use super::start::{quorum, reminders};
@@ -46,7 +46,7 @@ impl DirectoryService for Api {
             key,
             etag: requested.etag,
         }));
-        call.execute(Scope::Catalogue, request, None, body).await?;
+        call.execute_in_own_scope(request, body).await?;
         let warnings = stored.warnings().iter().map(directory_warning).collect();
         Ok(Response::new(v1::PutDirectoryResponse { directory: Some(shown(stored)), warnings }))
     }

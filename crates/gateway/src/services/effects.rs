@@ -92,7 +92,7 @@ impl EffectService for Api {
             let released_tenants = release_all(&call, request).await?;
             return Ok(Response::new(v1::ReleaseEffectsResponse { released_tenants }));
         }
-        call.execute(Scope::Catalogue, request, None, release()).await?;
+        call.execute_in_own_scope(request, release()).await?;
         Ok(Response::new(v1::ReleaseEffectsResponse { released_tenants: 0 }))
     }
 }
@@ -114,7 +114,7 @@ async fn release_all(call: &Call<'_>, request: Option<RequestId>) -> Result<u32,
         // The command is of the tenant that it is about, so that each remembers the request.
         let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: call.trace.clone() };
         inside.caller.tenant = tenant;
-        let done = inside.execute(Scope::Catalogue, request.clone(), None, release()).await;
+        let done = inside.execute_in_own_scope(request.clone(), release()).await;
         done.map_err(|refusal| if released > 0 { refusal.after_part() } else { refusal })?;
         released += 1;
     }

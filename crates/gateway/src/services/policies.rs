@@ -4,7 +4,7 @@ use switchward_api::v1;
 use switchward_state::policy::{
     AttachPolicy, PolicyCommand, RemoveTenantPolicy, SetTenantPolicy, TenantPolicy,
 };
-use switchward_state::{Body, Reply, Scope};
+use switchward_state::{Body, Reply};
 
 use super::definitions::of_definition;
 use crate::api::{Call, request_id};
@@ -33,7 +33,7 @@ pub(super) async fn change(call: &Call<'_>, change: Change<'_>) -> Result<v1::De
         attached: change.attached,
         etag: change.etag.to_owned(),
     }));
-    let reply = call.execute(Scope::Catalogue, change.request, None, body).await;
+    let reply = call.execute_in_own_scope(change.request, body).await;
     let reply = reply.map_err(|refusal| {
         // The fact names what the catalogue lacks.
         if refusal.has_meta("definition") {
@@ -60,7 +60,7 @@ pub(super) async fn set(
         version: message.version,
         key,
     }));
-    let reply = call.execute(Scope::Catalogue, request, None, body).await;
+    let reply = call.execute_in_own_scope(request, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "definition", &message.policy))?;
     let Reply::Policy(policy) = reply else { return Err(odd(&reply)) };
     Ok(v1::SetTenantPolicyResponse { policy: Some(shown(call, *policy)) })
@@ -75,7 +75,7 @@ pub(super) async fn remove(
     let not_set = |refusal| absent(refusal, &message.policy, "is not set for the tenant");
     let name = names::definition(&call.caller, "policy", &message.policy).map_err(not_set)?.to_owned();
     let body = Body::Policy(PolicyCommand::RemoveTenantPolicy(RemoveTenantPolicy { name }));
-    let reply = call.execute(Scope::Catalogue, request, None, body).await;
+    let reply = call.execute_in_own_scope(request, body).await;
     reply.map_err(not_set)?;
     Ok(v1::RemoveTenantPolicyResponse {})
 }

@@ -3,7 +3,7 @@
 use switchward_api::v1;
 use switchward_state::catalogue::{CatalogueCommand, PutQuotas, Quota, Quotas, Tenant};
 use switchward_state::limits::{QUOTA_MAX, WEIGHT_MAX};
-use switchward_state::{Body, Reply, Scope};
+use switchward_state::{Body, Reply};
 
 use crate::api::{Api, Call, request_id};
 use crate::error::Refusal;
@@ -90,9 +90,8 @@ pub(super) async fn set(
     inside.caller.tenant = tenant.id;
     inside.caller.tenant_name.clone_from(&tenant.name);
     let body = PutQuotas { name: tenant.name.clone(), quotas, etag: message.etag };
-    let reply = inside
-        .execute(Scope::Catalogue, request, None, Body::Catalogue(CatalogueCommand::PutQuotas(body)))
-        .await;
+    let reply =
+        inside.execute_in_own_scope(request, Body::Catalogue(CatalogueCommand::PutQuotas(body))).await;
     let reply = reply.map_err(|refusal| named(refusal, "tenant", &tenant.name))?;
     if let Reply::Tenant(tenant) = reply { Ok(tenant) } else { Err(odd(&reply)) }
 }

@@ -69,7 +69,7 @@ impl RetentionService for Api {
             key,
             etag: requested.etag,
         }));
-        call.execute(Scope::Catalogue, request, None, body).await?;
+        call.execute_in_own_scope(request, body).await?;
         let retention = Some(shown(&call.caller, stored));
         Ok(Response::new(v1::PutRetentionResponse { retention }))
     }

@@ -142,8 +142,7 @@ impl TenantService for Api {
         // A repeated request finds its reply after the tenant is gone, too.
         let id = found.map_or(TenantId(0), |tenant| tenant.id);
         let body = DeleteTenant { tenant: id, name: message.tenant_id.clone(), etag: message.etag };
-        let reply =
-            call.execute(Scope::Catalogue, request, None, CatalogueCommand::DeleteTenant(body).into()).await;
+        let reply = call.execute_in_own_scope(request, CatalogueCommand::DeleteTenant(body).into()).await;
         let reply = reply.map_err(|refusal| named(refusal, "tenant", &message.tenant_id))?;
         let Reply::Tenant(_) = reply else { return Err(odd(&reply).into()) };
         Ok(Response::new(v1::DeleteTenantResponse {}))
@@ -233,9 +232,7 @@ pub(super) async fn create(
         ..settings
     };
     let body = CreateTenant { name: name.clone(), display_name: requested.display_name, settings };
-    let reply = call
-        .execute(Scope::Catalogue, request.clone(), None, CatalogueCommand::CreateTenant(body).into())
-        .await;
+    let reply = call.execute_in_own_scope(request.clone(), CatalogueCommand::CreateTenant(body).into()).await;
     let reply = reply.map_err(|refusal| {
         let taken = refusal.reason() == Reason::AlreadyExists;
         if taken { refusal.resource("tenant", format!("tenants/{name}")) } else { refusal }
@@ -251,7 +248,7 @@ pub(super) async fn create(
     })
     .into();
     // The tenant exists: repeated with its request id, the call goes on from here.
-    inside.execute(Scope::Catalogue, None, None, ensure).await.map_err(Refusal::after_part)?;
+    inside.execute_in_own_scope(None, ensure).await.map_err(Refusal::after_part)?;
     let key = NewKey::draw();
     let body = CreateKey {
         id: key.id.clone(),
@@ -263,7 +260,7 @@ pub(super) async fn create(
         expires: None,
     };
     let create = CatalogueCommand::CreateKey(body).into();
-    let reply = inside.execute(Scope::Catalogue, request, None, create).await.map_err(Refusal::after_part)?;
+    let reply = inside.execute_in_own_scope(request, create).await.map_err(Refusal::after_part)?;
     let Reply::Key(made) = reply else { return Err(odd(&reply)) };
     let fresh = made.id == key.id;
     Ok(v1::CreateTenantResponse {

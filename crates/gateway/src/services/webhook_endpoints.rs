@@ -8,7 +8,7 @@ use switchward_api::v1::{self, webhook_endpoint_service_server::WebhookEndpointS
 use switchward_state::delivery::{Endpoint, EndpointSummary};
 use switchward_state::limits::ROTATION_MS_MAX;
 use switchward_state::seal::{Sealed, SecretOf};
-use switchward_state::{Body, Reply, RequestId, Scope};
+use switchward_state::{Body, Reply, RequestId};
 use switchward_webhook::{EventType, Filters, SigningSecret};
 use tonic::{Request, Response, Status};
 
@@ -148,7 +148,7 @@ impl WebhookEndpointService for Api {
             id,
             etag: message.expected_etag,
         }));
-        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        let reply = call.execute_in_own_scope(request, body).await;
         reply.map_err(|refusal| named(refusal, "endpoint", &message.name))?;
         Ok(Response::new(v1::DeleteWebhookEndpointResponse {}))
     }
@@ -175,9 +175,7 @@ async fn changed(
     change: ChangeEndpoint,
     asked: &str,
 ) -> Result<Box<EndpointSummary>, Refusal> {
-    let reply = call
-        .execute(Scope::Catalogue, request, None, Body::Delivery(DeliveryCommand::Endpoint(change)))
-        .await;
+    let reply = call.execute_in_own_scope(request, Body::Delivery(DeliveryCommand::Endpoint(change))).await;
     let reply = reply.map_err(|refusal| named(refusal, "endpoint", asked))?;
     if let Reply::Endpoint(row) = reply { Ok(row) } else { Err(odd(&reply)) }
 }

@@ -139,7 +139,7 @@ impl WebhookSourceService for Api {
             name,
             etag: message.expected_etag,
         }));
-        let reply = call.execute(Scope::Catalogue, request, None, body).await;
+        let reply = call.execute_in_own_scope(request, body).await;
         reply.map_err(|refusal| named(refusal, "source", &message.name))?;
         Ok(Response::new(v1::DeleteWebhookSourceResponse {}))
     }

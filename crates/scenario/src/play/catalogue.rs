@@ -74,7 +74,7 @@ impl Player<'_> {
         let any_approver_address = self.settings.any_approver_address;
         let ensure = EnsureTenancy { any_approver_address, link_auth: None, key: self.mail_key() };
         let body = Body::Catalogue(CatalogueCommand::EnsureTenancy(ensure));
-        match self.system.submit(Command::of_server(self.tenant, Scope::Catalogue, body))? {
+        match self.system.submit(Command::in_own_scope(self.tenant, body))? {
             Ok(_) => Ok(()),
             Err(no) => Err(Broken(format!("the tenant got no token key: {no:?}"))),
         }

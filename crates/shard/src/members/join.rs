@@ -3,7 +3,7 @@
 use std::io;
 use switchward_machine::TenantId;
 use switchward_state::catalogue::{CatalogueCommand, ClusterMap, FoundCluster, JoinServer, Server};
-use switchward_state::{Body, Command, Reply, Scope};
+use switchward_state::{Body, Command, Reply};
 use switchward_store::{DataDir, Id};
 use tokio::time::{Instant, sleep};
 
@@ -18,7 +18,7 @@ use crate::shards::CATALOGUE;
 
 /// A command about the servers themselves, which belong to no tenant.
 pub(crate) fn of_catalogue(body: Body) -> Command {
-    Command::of_server(TenantId(0), Scope::Catalogue, body)
+    Command::in_own_scope(TenantId(0), body)
 }
 
 /// The cluster that the folder is bound to.

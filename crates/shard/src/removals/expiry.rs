@@ -31,11 +31,7 @@ pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<bool, 
         let (count, rows) = (batch.sessions.len(), batch.rows);
         let step = RemoveStep::Expire { sessions: batch.sessions, ended_by: batch.ended_by };
         shard
-            .submit(Command::of_server(
-                batch.tenant,
-                Scope::Shard,
-                Body::Session(SessionCommand::RemoveStep(step)),
-            ))
+            .submit(Command::in_own_scope(batch.tenant, Body::Session(SessionCommand::RemoveStep(step))))
             .await?;
         begun += count;
         let metrics = shard.group().metrics();
@@ -58,9 +54,7 @@ pub(super) async fn round(shard: &Shard, backlog: &mut Backlog) -> Result<bool, 
     for Remains { tenant, keys, ended_by } in remains {
         begun += keys.len();
         let step = RemoveStep::Forget { keys, ended_by };
-        shard
-            .submit(Command::of_server(tenant, Scope::Shard, Body::Session(SessionCommand::RemoveStep(step))))
-            .await?;
+        shard.submit(Command::in_own_scope(tenant, Body::Session(SessionCommand::RemoveStep(step)))).await?;
     }
     Ok(begun > 0 || !backlog.is_done())
 }

@@ -4,7 +4,7 @@ use futures::future::join_all;
 use std::sync::Arc;
 use switchward_machine::{Digest, TenantId};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine, InstallTenancy};
-use switchward_state::{Body, Command, Key, Row, Scope, View as _, ViewError};
+use switchward_state::{Body, Command, Key, Row, View as _, ViewError};
 use tokio::time::Instant;
 
 use super::Shards;
@@ -77,7 +77,7 @@ impl Shards {
             deletion.done = None;
         }
         let install = CatalogueCommand::InstallTenancy(InstallTenancy { tenancy });
-        let install = Command::of_server(tenant, Scope::Shard, Body::Catalogue(install));
+        let install = Command::in_own_scope(tenant, Body::Catalogue(install));
         shard.submit(install).await.map(|_| ())
     }
 
@@ -94,7 +94,7 @@ impl Shards {
         let body = Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine {
             machine: Arc::clone(machine),
         }));
-        shard.submit(Command::of_server(tenant, Scope::Shard, body)).await.map(|_| ())
+        shard.submit(Command::in_own_scope(tenant, body)).await.map(|_| ())
     }
 }
 

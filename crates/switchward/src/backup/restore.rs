@@ -6,7 +6,7 @@ use switchward_machine::Time;
 use switchward_shard::{Cluster, check_keys, restore_backup, sealed_in_backup};
 use switchward_state::delivery::{DeliveryCommand, HoldEffects};
 use switchward_state::seal::RingKeyId;
-use switchward_state::{Body, Command, Scope};
+use switchward_state::{Body, Command};
 use switchward_store::{Backup, DataDir, StoreError};
 
 use super::erasures;
@@ -79,7 +79,7 @@ impl Restoring {
         let tenants = cluster.tenants_by_name().await?;
         for tenant in tenants.values() {
             let body = Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held: true }));
-            cluster.execute(Command::of_server(*tenant, Scope::Catalogue, body)).await?;
+            cluster.execute(Command::in_own_scope(*tenant, body)).await?;
         }
         let removed = erasures::repeat(cluster, &tenants, &self.erasures).await?;
         if removed > 0 {

@@ -6,7 +6,7 @@ use switchward_shard::{Cluster, check_keys};
 use switchward_state::catalogue::{CatalogueCommand, Reseal};
 use switchward_state::limits::RESEALED_MAX;
 use switchward_state::seal::{KeyRing, RingKey, RingKeyId, Sealed, SecretOf};
-use switchward_state::{Body, Command, Scope};
+use switchward_state::{Body, Command};
 use tokio::signal::unix::Signal;
 
 use super::KeyRingLocation;
@@ -28,8 +28,7 @@ pub(crate) async fn reseal(cluster: &Cluster) -> anyhow::Result<usize> {
                 break;
             }
             done += step.secrets.len();
-            let command =
-                Command::of_server(tenant, Scope::Catalogue, Body::Catalogue(CatalogueCommand::Reseal(step)));
+            let command = Command::in_own_scope(tenant, Body::Catalogue(CatalogueCommand::Reseal(step)));
             cluster.execute(command).await?;
         }
     }

@@ -2,7 +2,7 @@
 
 use switchward_api::v1;
 use switchward_state::catalogue::{CatalogueCommand, RaiseLevel};
-use switchward_state::{Level, Reply, Scope};
+use switchward_state::{Level, Reply};
 
 use crate::api::{Call, request_id};
 use crate::error::{Reason, Refusal};
@@ -18,7 +18,7 @@ pub(super) async fn raise(
     }
     let request = request_id(&message.request_id, "RaiseLevel", message)?;
     let raise = CatalogueCommand::RaiseLevel(RaiseLevel { level: Level(message.level) });
-    let reply = call.execute(Scope::Catalogue, request, None, raise.into()).await;
+    let reply = call.execute_in_own_scope(request, raise.into()).await;
     let reply = reply.map_err(|refusal| {
         let is_alone = refusal.reason() == Reason::NotFound;
         if is_alone { refusal.resource("cluster", "cluster") } else { refusal }

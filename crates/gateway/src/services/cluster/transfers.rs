@@ -48,7 +48,7 @@ pub(super) async fn run(call: &Call<'_>, message: &v1::TransferLeadersRequest) -
     let request = request.filter(|_| failed.is_none());
     if request.is_some() || !transfers.is_empty() {
         let record = CatalogueCommand::RecordTransfers(RecordTransfers { from, transfers });
-        call.execute(Scope::Catalogue, request, None, record.into()).await?;
+        call.execute_in_own_scope(request, record.into()).await?;
     }
     failed.map_or(Ok(()), Err)
 }
