@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use switchward_machine::Time;
 use switchward_state::level::HIGHEST;
 use switchward_state::{
-    Body, Changes, Command, Decision, Event, Key, Reason, Rejection, Reply, Site, TurnRecord, View,
-    ViewError, Working, finish, level_of_rows, stamp as stamp_rows,
+    Body, Changes, Command, Decision, Event, Key, ReadRows, Reason, Rejection, Reply, Site, TurnRecord, View,
+    ViewError, finish, level_of_rows, stamp as stamp_rows,
 };
 
 use crate::approval::summary;
@@ -16,6 +16,7 @@ use crate::remembered;
 use crate::session::position;
 use crate::stamp::Stamp;
 use crate::turn::{Stop, Turn};
+use crate::working::Working;
 use crate::{approval, catalogue, delivery, driver, policy, run, session, work};
 
 /// What a batch came to.
@@ -185,7 +186,7 @@ fn carry_out(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
 
 /// The answer to the caller: the reply, with the rows at hand that complete it.
 fn answer(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     command: &Command,
     mut reply: Reply,
     turn: Option<TurnRecord>,
@@ -199,7 +200,7 @@ fn answer(
 }
 
 /// The reply that this request id was answered with before. A new request is refused if its reply could not be remembered.
-fn answered_before(command: &Command, rows: &Working<'_>, now: Time) -> Result<Option<Reply>, Stop> {
+fn answered_before(command: &Command, rows: &dyn ReadRows, now: Time) -> Result<Option<Reply>, Stop> {
     let Some(request) = &command.request else { return Ok(None) };
     let Some(known) = remembered::answered_in(rows, command)? else {
         remembered::check_capacity(rows, command, now)?;

@@ -3,9 +3,9 @@
 use switchward_machine::{
     ActIx, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
 };
-use switchward_state::ViewError;
 use switchward_state::limits::{ENTRIES_MAX, TRAIL_BYTES_MAX};
 use switchward_state::run::RunEvent;
+use switchward_state::{ReadRows as _, ViewError};
 
 use crate::acts::{self, Ran, operate};
 use crate::approval::gates;

@@ -1,7 +1,7 @@
-//! The engine: `decide` turns commands into events; `evolve` of `switchward_state` turns events into rows.
+//! The engine: [`decide`] turns commands into events; [`evolve`] turns events into rows, as `switchward_state` applies them.
 //!
 //! The leader of a shard calls [`decide`] on a batch of `Command`s and the state as it stands, and replicates the
-//! `Decision`; every replica, the leader too, calls `evolve` with it and keeps the rows that come back. Nothing
+//! `Decision`; every replica, the leader too, calls [`evolve`] with it and keeps the rows that come back. Nothing
 //! is read but the rows of the `View` and the time stamped on the batch, so two replicas cannot disagree.
 //!
 //! This crate must never know: formats, a clock, IO, threads, Raft, how rows are stored.
@@ -26,6 +26,7 @@ mod session;
 mod stamp;
 mod turn;
 mod work;
+mod working;
 
 pub use approval::comments::{Comment, comments};
 pub use approval::reach::Reach;
@@ -44,3 +45,4 @@ pub use session::position::{PositionView, position_view};
 pub use session::view::{Below, SessionView, session_view};
 pub use stamp::Stamp;
 pub use work::view::{WorkView, work_view};
+pub use working::evolve;

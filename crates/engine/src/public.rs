@@ -4,7 +4,7 @@ pub(crate) mod event;
 
 use switchward_machine::{RunId, SessionId, TenantId};
 use switchward_state::approval::VoteFact;
-use switchward_state::{Event, Key, PublicEvent, SharedMachine, View, ViewError, Working};
+use switchward_state::{Event, Key, PublicEvent, ReadRows, SharedMachine, View, ViewError};
 
 pub use event::{Machines, RunMachine};
 
@@ -43,7 +43,7 @@ pub fn machines_of<'e>(
     session: SessionId,
     events: impl IntoIterator<Item = &'e Event>,
 ) -> Result<Machines, ViewError> {
-    machines_in(&Working::new(view), tenant, session, events)
+    machines_in(view, tenant, session, events)
 }
 
 /// The machines of these runs of a session, without those that do not exist.
@@ -56,12 +56,12 @@ pub fn machines_of_runs(
     session: SessionId,
     runs: impl IntoIterator<Item = RunId>,
 ) -> Result<Machines, ViewError> {
-    machines_of_each(&Working::new(view), tenant, session, runs)
+    machines_of_each(view, tenant, session, runs)
 }
 
 /// The same of rows that a turn works on.
 pub(crate) fn machines_in<'e>(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     session: SessionId,
     events: impl IntoIterator<Item = &'e Event>,
@@ -70,7 +70,7 @@ pub(crate) fn machines_in<'e>(
 }
 
 fn machines_of_each(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     session: SessionId,
     runs: impl IntoIterator<Item = RunId>,

@@ -6,7 +6,7 @@ use switchward_state::limits::{REPLIES_BYTES_MAX, REPLIES_KEPT_MS, REPLIES_MAX};
 use switchward_state::policy::PolicyCommand;
 use switchward_state::session::{ReplySource, Reserve, Session, StoredReply};
 use switchward_state::{
-    Answered, Body, Command, Key, Reason, Rejection, Reply, RequestId, Scope, View, ViewError, Working,
+    Answered, Body, Command, Key, ReadRows, Reason, Rejection, Reply, RequestId, Scope, View, ViewError,
 };
 
 use crate::turn::Stop;
@@ -15,7 +15,7 @@ use crate::turn::Stop;
 const MINUTE_MS: u64 = 60_000;
 
 /// The stored answer to the command's request id.
-pub(crate) fn answered_in(rows: &Working<'_>, command: &Command) -> Result<Option<Answered>, ViewError> {
+pub(crate) fn answered_in(rows: &dyn ReadRows, command: &Command) -> Result<Option<Answered>, ViewError> {
     let Some(request) = &command.request else { return Ok(None) };
     if planted!(rows, RequestForgotten) && matches!(command.scope, Scope::Session(_)) {
         return Ok(None);
@@ -36,12 +36,12 @@ pub fn answered(
     scope: &Scope,
     request: &RequestId,
 ) -> Result<Option<Answered>, ViewError> {
-    known(&Working::new(view), tenant, scope, request)
+    known(view, tenant, scope, request)
 }
 
 /// A session's replies stand in its history, unless a command changed nothing; all others under their request ids.
 fn known(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     scope: &Scope,
     request: &RequestId,
@@ -68,7 +68,7 @@ fn known(
 
 /// The reply of a session to the request id of this hash.
 fn of_session(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
     session: &Session,
@@ -101,7 +101,7 @@ fn of_session(
 ///
 /// # Errors
 /// QUOTA_EXCEEDED, with the time until the oldest may be forgotten.
-pub(crate) fn check_capacity(rows: &Working<'_>, command: &Command, now: Time) -> Result<(), Stop> {
+pub(crate) fn check_capacity(rows: &dyn ReadRows, command: &Command, now: Time) -> Result<(), Stop> {
     let (Scope::Session(id), Some(_)) = (&command.scope, &command.request) else { return Ok(()) };
     let Some(session) = rows.session(command.tenant, *id)? else { return Ok(()) };
     let reserve = reserve(command);
@@ -133,7 +133,7 @@ fn reserve(command: &Command) -> Reserve {
 ///
 /// # Errors
 /// A row cannot be read.
-pub(crate) fn remembers_unchanged(rows: &Working<'_>, command: &Command) -> Result<bool, ViewError> {
+pub(crate) fn remembers_unchanged(rows: &dyn ReadRows, command: &Command) -> Result<bool, ViewError> {
     let (Scope::Session(id), Some(_)) = (&command.scope, &command.request) else {
         return Ok(command.request.is_some());
     };
@@ -146,5 +146,5 @@ pub(crate) fn remembers_unchanged(rows: &Working<'_>, command: &Command) -> Resu
 /// # Errors
 /// A row cannot be read.
 pub fn is_remembered(view: &dyn View, command: &Command) -> Result<bool, ViewError> {
-    Ok(answered_in(&Working::new(view), command)?.is_some())
+    Ok(answered_in(view, command)?.is_some())
 }

@@ -13,12 +13,13 @@ use switchward_state::run::Run;
 use switchward_state::session::{Removing, ReplyMark, Session};
 use switchward_state::work::{OpenItemBody, WorkEvent};
 use switchward_state::{
-    Command, Event, ItemKind, Key, Reason, Rejection, Reply, SharedRow, Site, ViewError, Working, apply,
+    Command, Event, ItemKind, Key, ReadRows, Reason, Rejection, Reply, SharedRow, Site, ViewError, apply,
 };
 
 use crate::budget::Budget;
 use crate::next::Next;
 use crate::stamp::Stamp;
+use crate::working::Working;
 
 /// Why a command came to nothing.
 pub(crate) enum Stop {
@@ -287,7 +288,7 @@ impl<'a, 'b> Turn<'a, 'b> {
 
 /// What holds for the gates of a run: as its own definition says, else as those that called it.
 pub(crate) fn settled(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
     session: &Session,

@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use switchward_engine::decide;
+use switchward_engine::{decide, evolve};
 use switchward_machine::{Digest, TenantId, Time};
 use switchward_state::catalogue::{CatalogueCommand, CreateKey, CreateTenant, RevokeKey, Role, Settings};
-use switchward_state::{Body, Command, Reason, Rejection, Reply, Scope, evolve};
+use switchward_state::{Body, Command, Reason, Rejection, Reply, Scope};
 use switchward_testkit::Rows;
 
 const ACME: TenantId = TenantId(1);

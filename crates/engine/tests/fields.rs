@@ -6,7 +6,7 @@ mod memory;
 use memory::{Rows, sealed};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use switchward_engine::decide;
+use switchward_engine::{decide, evolve};
 use switchward_formats::{Format, compile_file};
 use switchward_machine::{
     CalleeKind, Decision, Digest, Input, Machine, RunId, SessionId, Status, TenantId, Time,
@@ -16,7 +16,7 @@ use switchward_state::catalogue::{CatalogueCommand, Deploy, InstallMachine, Inst
 use switchward_state::run::{EndTurn, Pinned, RecordData, RecordEvent, RunCommand};
 use switchward_state::seal::SecretOf;
 use switchward_state::session::{PostMessage, Queued, Session, SessionCommand, Start, SwitchRun};
-use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope, evolve};
+use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope};
 
 const TENANT: TenantId = TenantId(3);
 const SESSION: SessionId = SessionId([4; 16]);

@@ -8,7 +8,7 @@ mod memory;
 
 use memory::{Rows, sealed};
 use std::sync::Arc;
-use switchward_engine::{decide, gate_view};
+use switchward_engine::{decide, evolve, gate_view};
 use switchward_formats::compile_file;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_messages::{mail_cap, warning};
@@ -25,7 +25,7 @@ use switchward_state::policy::time_text;
 use switchward_state::run::Answer;
 use switchward_state::seal::SecretOf;
 use switchward_state::session::{Start, Sweep};
-use switchward_state::{Actor, Body, Command, Event, Key, Kind, Row, Scope, evolve, index_keys};
+use switchward_state::{Actor, Body, Command, Event, Key, Kind, Row, Scope, index_keys};
 
 const TENANT: TenantId = TenantId(7);
 const PROCESS: &str = r#"{

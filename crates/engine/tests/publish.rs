@@ -9,7 +9,7 @@ mod memory;
 use memory::{Rows, ring, sealed};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use switchward_engine::{decide, published_types};
+use switchward_engine::{decide, evolve, published_types};
 use switchward_formats::compile_file;
 use switchward_machine::{DeliveryReason, Digest, SessionId, TenantId, Time};
 use switchward_state::catalogue::{
@@ -22,7 +22,7 @@ use switchward_state::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TENANT_OUT
 use switchward_state::seal::SecretOf;
 use switchward_state::session::{Pause, Start};
 use switchward_state::{
-    Actor, Body, Command, Event, Key, OutboxScope, Reason, Reply, Row, Scope, evolve, index_keys,
+    Actor, Body, Command, Event, Key, OutboxScope, Reason, Reply, Row, Scope, index_keys,
 };
 
 const TENANT: TenantId = TenantId(7);

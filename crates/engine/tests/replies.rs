@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
-use switchward_engine::{answered, decide};
+use switchward_engine::{answered, decide, evolve};
 use switchward_formats::compile_file;
 use switchward_machine::{Digest, Micros, SessionId, TenantId, Time};
 use switchward_state::catalogue::{
@@ -18,7 +18,7 @@ use switchward_state::policy::{PolicyCommand, ReportUsage};
 use switchward_state::session::{Cancel, Pause, Resume, Session, SessionCommand, Start, Sweep};
 use switchward_state::{
     Actor, Body, Command, Decision, IndexKey, Key, Kind, Level, Reason, Rejection, Reply, RequestId, Row,
-    Scope, TurnRecord, View, evolve,
+    Scope, TurnRecord, View,
 };
 use switchward_testkit::Rows;
 

@@ -2,16 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use switchward_engine::decide;
+use switchward_engine::{decide, evolve};
 use switchward_machine::{TenantId, Time};
 use switchward_state::catalogue::{
     AssignVoters, CatalogueCommand, ClusterChange, ClusterMap, FoundCluster, JoinServer, RaiseLevel,
     ServerState, SetServerState,
 };
 use switchward_state::limits::SERVERS_MAX;
-use switchward_state::{
-    Body, Command, Key, Level, Levels, Reason, Rejection, Reply, Row, Scope, View as _, evolve,
-};
+use switchward_state::{Body, Command, Key, Level, Levels, Reason, Rejection, Reply, Row, Scope, View as _};
 use switchward_testkit::Rows;
 
 #[derive(Default)]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_engine::{decide, holds_effects};
+use switchward_engine::{decide, evolve, holds_effects};
 use switchward_machine::{Digest, TenantId, Time};
 use switchward_state::catalogue::{
     CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, Directory, DirectoryEntry, EnsureTenancy,
@@ -20,8 +20,7 @@ use switchward_state::delivery::{Correlation, SourceSecret, TextSource};
 use switchward_state::seal::{KeyRing, Sealed, SecretOf};
 use switchward_state::session::RemoveStep;
 use switchward_state::{
-    Actor, Body, Command, Key, Kind, Reason, Reply, Row, Scope, View, ViewError, evolve, index_keys,
-    tenant_numbered,
+    Actor, Body, Command, Key, Kind, Reason, Reply, Row, Scope, View, ViewError, index_keys, tenant_numbered,
 };
 
 const TENANT: TenantId = TenantId(1);

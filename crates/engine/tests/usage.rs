@@ -13,7 +13,7 @@ mod memory;
 use memory::{Rows, sealed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use switchward_engine::decide;
+use switchward_engine::{decide, evolve};
 use switchward_formats::compile_file;
 use switchward_machine::{Digest, SessionId, TenantId, Time};
 use switchward_state::catalogue::{
@@ -24,7 +24,7 @@ use switchward_state::limits::QUOTA_MAX;
 use switchward_state::seal::SecretOf;
 use switchward_state::session::{Cancel, Expiring, Remove, RemoveStep, Removing, Session, Start};
 use switchward_state::{
-    Actor, Body, Command, Key, Kind, REMOVED_KINDS, Reason, Rejection, Reply, Row, Scope, evolve,
+    Actor, Body, Command, Key, Kind, REMOVED_KINDS, Reason, Rejection, Reply, Row, Scope,
 };
 
 const TENANT: TenantId = TenantId(1);

@@ -2,7 +2,8 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use switchward_state::{Changes, Decision, evolve};
+use switchward_engine::evolve;
+use switchward_state::{Changes, Decision};
 
 use crate::view::StateView;
 

@@ -1,35 +1,33 @@
-//! `evolve`: from a decision to changed rows. Nothing is judged here; values are copied out of events.
+//! From a decision to changed rows. Nothing is judged here; values are copied out of events.
 
 use switchward_machine::Digest;
 
 use crate::session::{ReplySource, remember};
 use crate::{
-    Answered, Changes, Decision, Event, Key, Level, Request, Row, Scope, Site, StoredHistory, TurnRecord,
-    View, ViewError, Working, approval, catalogue, delivery, policy, run, session, work,
+    Answered, Decision, Event, Key, Level, ReadRows, Request, Row, Scope, Site, StoredHistory, TurnRecord,
+    ViewError, WriteRows, approval, catalogue, delivery, policy, run, session, work,
 };
 
-/// The rows that a decision changes.
+/// Applies a decision.
 ///
 /// # Errors
 /// A row cannot be read, or the decision does not fit the rows; the replica must stop.
-pub fn evolve(decision: &Decision, view: &dyn View) -> Result<Changes, ViewError> {
-    let mut rows = Working::of_batch(view);
+pub fn apply_decision(rows: &mut dyn WriteRows, decision: &Decision) -> Result<(), ViewError> {
     for turn in &decision.turns {
         let site = Site { tenant: turn.tenant, scope: &turn.scope, at: decision.at };
         for event in &turn.events {
-            apply(&mut rows, &site, event)?;
+            apply(rows, &site, event)?;
         }
-        finish(&mut rows, &site, turn)?;
+        finish(rows, &site, turn)?;
     }
-    stamp(&mut rows, decision)?;
-    Ok(rows.into_changes())
+    stamp(rows, decision)
 }
 
 /// Writes down the time and the level of a decision.
 ///
 /// # Errors
 /// A row cannot be read.
-pub fn stamp(rows: &mut Working<'_>, decision: &Decision) -> Result<(), ViewError> {
+pub fn stamp(rows: &mut dyn WriteRows, decision: &Decision) -> Result<(), ViewError> {
     if decision.level > level(rows)? {
         rows.put(Key::level(), Row::Level(decision.level));
     }
@@ -41,7 +39,7 @@ pub fn stamp(rows: &mut Working<'_>, decision: &Decision) -> Result<(), ViewErro
 ///
 /// # Errors
 /// The row cannot be read.
-pub fn level(rows: &Working<'_>) -> Result<Level, ViewError> {
+pub fn level(rows: &dyn ReadRows) -> Result<Level, ViewError> {
     Ok(rows.level_at(&Key::level())?.map_or(Level::FIRST, |level| *level))
 }
 
@@ -49,7 +47,7 @@ pub fn level(rows: &Working<'_>) -> Result<Level, ViewError> {
 ///
 /// # Errors
 /// A row cannot be read, or the event does not fit the rows.
-pub fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(), ViewError> {
+pub fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &Event) -> Result<(), ViewError> {
     match event {
         Event::Session(event) => session::apply::apply(rows, site, event)?,
         Event::Run(event) => run::apply::apply(rows, site, event)?,
@@ -70,7 +68,7 @@ pub fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &Event) -> Result<(
 }
 
 /// Writes down what a whole turn leaves: its history, and the reply under its request id.
-pub fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Result<(), ViewError> {
+pub fn finish(rows: &mut dyn WriteRows, site: &Site<'_>, turn: &TurnRecord) -> Result<(), ViewError> {
     if let Scope::Session(id) = site.scope {
         if turn.events.is_empty() {
             return unchanged(rows, site, turn);
@@ -97,7 +95,7 @@ pub fn finish(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Res
 }
 
 /// Writes down the reply to a command of a session that has changed nothing: it stands in no history.
-fn unchanged(rows: &mut Working<'_>, site: &Site<'_>, turn: &TurnRecord) -> Result<(), ViewError> {
+fn unchanged(rows: &mut dyn WriteRows, site: &Site<'_>, turn: &TurnRecord) -> Result<(), ViewError> {
     let Some((request, body)) = &turn.request else { return Ok(()) };
     let answered = Box::new(Answered { body: *body, reply: turn.reply.clone() });
     remember::remember(rows, site, hash(request), ReplySource::Here(answered))

@@ -1,5 +1,6 @@
 //! What the engine stores and what its parts send each other: rows, keys, ids, commands, events and replies, each with
-//! its codec, and `evolve`, which applies a decision's events to rows.
+//! its codec, and `apply_decision`, which applies a decision's events to rows. The rows that a batch has changed so far are
+//! kept elsewhere, behind [`WriteRows`].
 //!
 //! One folder for each aggregate: sessions, runs, approvals, work, deliveries, policies and the catalogue. The `engine`
 //! has the same folders and decides. Nothing is judged here: values are copied out of events.
@@ -44,6 +45,7 @@ mod request_id;
 mod row;
 mod row_kind;
 mod row_memory;
+mod rows;
 pub mod run;
 mod scope;
 pub mod seal;
@@ -54,11 +56,10 @@ mod size;
 mod view;
 mod wire;
 pub mod work;
-mod working;
 
 pub use actor::Actor;
 pub use admission::AdmissionClass;
-pub use apply::{apply, evolve, finish, level as level_of_rows, stamp};
+pub use apply::{apply, apply_decision, finish, level as level_of_rows, stamp};
 pub use command::{Body, Command};
 pub use command_traits::{ChangedTenant, CommandTraits, Shown};
 pub use decision::{Decision, TurnRecord};
@@ -78,9 +79,9 @@ pub use reply::Reply;
 pub use request_id::RequestId;
 pub use row::{Request, Row, machine_bytes};
 pub use row_kind::RowKind;
+pub use rows::{Changes, ReadRows, SharedRow, WriteRows};
 pub use scope::{Scope, ScopeKind};
 pub use shared_machine::SharedMachine;
 pub use site::Site;
 pub use view::{View, ViewError, tenant_numbered};
 pub use wire::all_known;
-pub use working::{Changes, SharedRow, Working};

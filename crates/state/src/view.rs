@@ -6,10 +6,10 @@ use switchward_machine::TenantId;
 
 use crate::catalogue::Tenant;
 use crate::seal::KeyRing;
-use crate::{IndexKey, Key, Row};
+use crate::{IndexKey, Key, ReadRows, Row};
 
 /// The rows of one shard, as they stand after the last decision.
-pub trait View {
+pub trait View: ReadRows {
     /// The row of this key.
     ///
     /// # Errors

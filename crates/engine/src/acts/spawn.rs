@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Machine, Mapped, Outcome, Port, RunId, Spawn};
 use switchward_state::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
 use switchward_state::run::{Json, Parent, Pinned, RunEvent, Slot, Writer, json_length};
-use switchward_state::{Key, ViewError};
+use switchward_state::{Key, ReadRows as _, ViewError};
 
 use crate::fault::Fault;
 use crate::next::Next;

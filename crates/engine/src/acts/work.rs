@@ -7,7 +7,7 @@ use switchward_machine::{
 use switchward_state::limits::WORK_INPUT_BYTES_MAX;
 use switchward_state::run::{Deferral, RunEvent};
 use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent, WorkItem};
-use switchward_state::{ItemKind, Key};
+use switchward_state::{ItemKind, Key, ReadRows as _};
 
 use crate::delivery::capacity;
 use crate::fault::Fault;

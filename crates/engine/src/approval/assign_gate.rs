@@ -14,7 +14,7 @@ use switchward_state::catalogue::{Directory, Role};
 use switchward_state::delivery::{DeliveryEvent, EffectBody, Purpose};
 use switchward_state::limits::ADDRESS_BYTES_MAX;
 use switchward_state::work::{About as WorkAbout, WorkEvent};
-use switchward_state::{Actor, ItemKind, Key, Reason, Rejection, Reply};
+use switchward_state::{Actor, ItemKind, Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::approval::decide_gate::{has_a_say, is_meant, open_gate, proved, resolved, via};
 use crate::approval::mails::{mail, mail_bytes, notice};

@@ -3,6 +3,7 @@
 //! `docs/approvals-by-mail.md#the-directory`.
 
 use switchward_machine::{OpenId, RunId};
+use switchward_state::ReadRows as _;
 use switchward_state::approval::{
     ApprovalEvent, Gate, GateRequest, OF_OWNER, OpenGate, RequestSubject, VoteFact,
 };

@@ -4,11 +4,11 @@
 
 use serde_json::{Map, Value, json};
 use switchward_machine::{Decision, OpenId, Port, RunId, Sort, WorkKind};
-use switchward_state::ItemKind;
 use switchward_state::approval::{OpenGate, Via};
 use switchward_state::limits::{REPLY_BYTES_MAX, WORK_INPUT_BYTES_MAX};
 use switchward_state::run::{Deferral, json_length};
 use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent, WorkItem};
+use switchward_state::{ItemKind, ReadRows as _};
 
 use crate::approval::record_reply::outcome::{REJECTED, decide, received, unclear, waiting};
 use crate::approval::resolve::{self, GateDecision};

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_state::approval::ApprovalEvent;
 use switchward_state::limits::{COMMENTS_EVENTS_MAX, COMMENTS_SHOWN_MAX};
-use switchward_state::{Event, Key, Kind, Row, View, ViewError, Working};
+use switchward_state::{Event, Key, Kind, Row, View, ViewError};
 
 /// Something that somebody said about a gate. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -32,7 +32,7 @@ pub fn comments(
     session: SessionId,
     gate: OpenId,
 ) -> Result<Vec<Comment>, ViewError> {
-    let Some(row) = Working::new(view).session(tenant, session)? else { return Ok(Vec::new()) };
+    let Some(row) = view.session(tenant, session)? else { return Ok(Vec::new()) };
     let first = row.sequence.saturating_sub(COMMENTS_EVENTS_MAX);
     let (prefix, after) =
         (Key::prefix_of_session(tenant, session, Kind::History), Key::history(tenant, session, first));

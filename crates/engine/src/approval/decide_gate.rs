@@ -8,7 +8,7 @@ use switchward_state::approval::{
 use switchward_state::catalogue::Directory;
 use switchward_state::limits::{GRANT_KEPT_MS, GRANTS_MAX, NOTE_BYTES_MAX, RESULT_SHOWN_BYTES_MAX};
 use switchward_state::policy::{LimitCheck, LimitOutcome, PolicyEvent, Shortage};
-use switchward_state::{Actor, Key, Reason, Rejection, Reply};
+use switchward_state::{Actor, Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::approval::resolve::GateDecision;
 use crate::approval::votes::Recorded;

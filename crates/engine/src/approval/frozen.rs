@@ -12,7 +12,7 @@ use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, reserved_keys::
 use switchward_state::limits::{PENDING_INPUT_BYTES_MAX, PENDING_INPUTS_MAX};
 use switchward_state::run::{Json, PendingFact, PendingInput, RunEvent, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
-use switchward_state::{ItemKind, Reason, Rejection};
+use switchward_state::{ItemKind, ReadRows as _, Reason, Rejection};
 
 use crate::run::data::{self, BadWrite};
 use crate::run::scope::Scope;

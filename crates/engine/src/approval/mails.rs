@@ -1,6 +1,7 @@
 //! Mails about gates, and answers to those who write about them.
 
 use switchward_machine::{Channel, OpenId, RunId};
+use switchward_state::ReadRows as _;
 use switchward_state::approval::{ApprovalEvent, GateRequest, Notice, RequestSubject};
 use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::limits::{ANSWERS_MAX, EFFECT_BYTES};

@@ -7,14 +7,14 @@ use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{EffectBody, MailFull, mail_caps};
 use switchward_state::limits::WAITING_NAMED_MAX;
 use switchward_state::session::{SessionEvent, SessionWarning};
-use switchward_state::{Key, ViewError, Working};
+use switchward_state::{Key, ReadRows, ViewError};
 
 use crate::approval::{rounds, votes};
 use crate::turn::{Stop, Turn};
 
 /// Whose mails about an open gate have come back, or are dead letters: addresses, each once.
 pub(crate) fn unreached(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     session: SessionId,
     open: &OpenGate,
@@ -57,7 +57,7 @@ pub struct Reach {
 
 impl Reach {
     pub(crate) fn of(
-        rows: &Working<'_>,
+        rows: &dyn ReadRows,
         tenant: TenantId,
         session: SessionId,
         open: &OpenGate,

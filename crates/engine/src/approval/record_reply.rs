@@ -11,7 +11,7 @@ use switchward_state::approval::{
     SenderProof, TokenUse,
 };
 use switchward_state::limits::{ADDRESS_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::approval::record_reply::outcome::{Mail, granting};
 use crate::approval::reply_words::decision_of;

@@ -7,10 +7,10 @@
 //! asks again by itself; a reminder changes nothing about it.
 
 use switchward_machine::{OpenId, RunId};
-use switchward_state::Key;
 use switchward_state::approval::{ApprovalEvent, OpenGate, Reminding};
 use switchward_state::delivery::Purpose;
 use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning};
+use switchward_state::{Key, ReadRows as _};
 
 use crate::approval::mails::{mail, mail_bytes};
 use crate::approval::reach::unreached;

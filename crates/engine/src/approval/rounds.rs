@@ -1,11 +1,11 @@
 //! What happens at a gate while nobody decides: rounds end, others are asked, and a gate lapses.
 
 use switchward_machine::{Inquiry, OpenId, Rounds, RunId};
-use switchward_state::Key;
 use switchward_state::approval::{ApprovalEvent, GateRequest, OpenGate, VoteFact};
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::ADDRESSEES_MAX;
 use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning};
+use switchward_state::{Key, ReadRows as _};
 
 use crate::approval::mails::{mail, mail_bytes};
 use crate::approval::resolve::{resolved, spec_of};

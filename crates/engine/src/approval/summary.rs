@@ -2,7 +2,7 @@
 
 use switchward_machine::OpenId;
 use switchward_state::approval::{GateEnding, GateNames, GateSummary, OpenGate};
-use switchward_state::{Key, Reply};
+use switchward_state::{Key, ReadRows as _, Reply};
 
 use crate::approval::reach::Reach;
 use crate::turn::{Stop, Turn};

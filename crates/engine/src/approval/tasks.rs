@@ -12,7 +12,7 @@ use switchward_state::delivery::Purpose;
 use switchward_state::limits::TASK_BYTES_MAX;
 use switchward_state::run::{Deferral, Json, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
-use switchward_state::{Key, ViewError};
+use switchward_state::{Key, ReadRows as _, ViewError};
 
 use crate::approval::{mails, reminders, resolve};
 use crate::delivery::capacity;

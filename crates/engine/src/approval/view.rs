@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{Machine, Node, OpenId, SessionId, TenantId};
 use switchward_state::approval::{Closed, OpenGate, Warning};
-use switchward_state::{Key, View, ViewError, Working, machine_bytes};
+use switchward_state::{Key, ReadRows, View, ViewError, machine_bytes};
 
 use crate::approval::reach::Reach;
 use crate::policy::machine_of;
@@ -82,16 +82,16 @@ pub fn gate_view(
     session: SessionId,
     gate: OpenId,
 ) -> Result<Option<GateView>, ViewError> {
-    let rows = Working::new(view);
+    let rows: &dyn ReadRows = view;
     if rows.session(tenant, session)?.is_none_or(|session| session.is_hidden()) {
         return Ok(None);
     }
     if let Some(open) = rows.gate(tenant, session, gate)? {
-        let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, open.head.run)?)?;
-        let reach = Reach::of(&rows, tenant, session, &open)?;
+        let machine = machine_of(rows, tenant, &*rows.run(tenant, session, open.head.run)?)?;
+        let reach = Reach::of(rows, tenant, session, &open)?;
         return Ok(Some(GateView::Open(OpenGate::clone(&open), machine, reach)));
     }
     let Some(closed) = rows.closed_at(&Key::closed(tenant, session, gate))? else { return Ok(None) };
-    let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, closed.open.head.run)?)?;
+    let machine = machine_of(rows, tenant, &*rows.run(tenant, session, closed.open.head.run)?)?;
     Ok(Some(GateView::Closed(Closed::clone(&closed), machine)))
 }

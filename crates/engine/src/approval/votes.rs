@@ -13,7 +13,7 @@ use switchward_state::approval::{
 };
 use switchward_state::catalogue::Directory;
 use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning, Start};
-use switchward_state::{ItemHead, Open, Reason, Rejection};
+use switchward_state::{ItemHead, Open, ReadRows as _, Reason, Rejection};
 
 use crate::approval::resolve::{self, GateDecision};
 use crate::catalogue::tenancy::check_quorum;

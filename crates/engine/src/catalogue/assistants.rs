@@ -5,7 +5,7 @@ use switchward_state::catalogue::{
     Assistant, AssistantFact, AssistantSummary, CatalogueEvent, DeleteAssistant, PutAssistant,
 };
 use switchward_state::limits::{ASSISTANT_NAME_CHARS_MAX, INSTRUCTIONS_BYTES_MAX, WORKFLOWS_MAX};
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::session::intent;
 use crate::turn::{Stop, Turn, check_etag, check_size, check_text};

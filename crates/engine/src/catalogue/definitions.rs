@@ -5,7 +5,7 @@ use switchward_state::catalogue::{
     VersionFact, VersionSummary,
 };
 use switchward_state::limits::VERSIONS_MAX;
-use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
 use crate::delivery::tenant_outbox::publish;
 use crate::run::callees::check_callees;

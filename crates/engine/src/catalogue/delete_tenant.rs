@@ -4,7 +4,7 @@ use minicbor::bytes::ByteVec;
 use switchward_state::catalogue::{CatalogueEvent, DeleteTenant, Deletion, Tenancy, TenantFact};
 use switchward_state::limits::REMOVE_ROWS_MAX;
 use switchward_state::session::{RemovalFact, SessionEvent};
-use switchward_state::{Key, Kind, Reason, Rejection, Reply, Scope};
+use switchward_state::{Key, Kind, ReadRows as _, Reason, Rejection, Reply, Scope};
 
 use crate::catalogue::tenants;
 use crate::turn::{Stop, Turn, check_etag, check_size};

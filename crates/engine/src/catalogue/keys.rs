@@ -1,7 +1,7 @@
 //! API keys.
 
 use switchward_state::catalogue::{ApiKey, CatalogueEvent, CreateKey, KeySummary, RevokeKey, Role};
-use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
 use crate::turn::{Stop, Turn};
 

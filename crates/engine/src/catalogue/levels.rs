@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use switchward_state::catalogue::{CatalogueEvent, ClusterMap, RaiseLevel, ServerState};
-use switchward_state::{Key, Level, Reason, Rejection, Reply};
+use switchward_state::{Key, Level, ReadRows as _, Reason, Rejection, Reply};
 
 use super::servers::{map, note, part};
 use crate::turn::{Stop, Turn};

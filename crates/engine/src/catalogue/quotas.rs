@@ -2,7 +2,7 @@
 
 use switchward_state::catalogue::{CatalogueEvent, PutQuotas, Quota, Settings};
 use switchward_state::limits::{QUOTA_MAX, WEIGHT_MAX};
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::turn::{Stop, Turn, check_etag};
 

@@ -4,7 +4,7 @@ use switchward_state::catalogue::{CatalogueEvent, Reseal, Tenancy};
 use switchward_state::delivery::{DeliveryEvent, SourceSecret, WebhookSource, WebhookSourceFact};
 use switchward_state::limits::RESEALED_MAX;
 use switchward_state::seal::Sealed;
-use switchward_state::{Key, Reply};
+use switchward_state::{Key, ReadRows as _, Reply};
 
 use crate::turn::{Stop, Turn, check_size};
 

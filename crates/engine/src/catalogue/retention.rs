@@ -3,7 +3,7 @@
 use switchward_state::catalogue::{PutRetention, Tenancy};
 use switchward_state::limits::{RETENTION_MS_MIN, RETENTION_RULES_MAX};
 use switchward_state::session::{Retention, RetentionRule};
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::catalogue::tenancy::record;
 use crate::turn::{Stop, Turn, check_etag, check_size};

@@ -7,7 +7,7 @@ use switchward_state::catalogue::{
 };
 use switchward_state::limits::{SERVER_ADDRESS_BYTES_MAX, SERVER_NUMBER_MAX, SERVERS_MAX, VOTERS_MAX};
 use switchward_state::run::Json;
-use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
 use crate::turn::{Stop, Turn};
 

@@ -11,7 +11,7 @@ use switchward_state::limits::{
     ADDRESS_BYTES_MAX, ADDRESSEES_MAX, DATA_KEY_BYTES_MAX, DIRECTORY_ENTRIES_MAX, DIRECTORY_MEMBERS_MAX,
     DIRECTORY_NAME_BYTES_MAX, EVENT_BINDINGS_MAX, REMIND_MS_MAX, REMIND_MS_MIN, REMINDERS_MAX,
 };
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::turn::{Stop, Turn, check_etag, check_size};
 

@@ -7,7 +7,7 @@ use switchward_state::catalogue::{
     CatalogueEvent, CreateTenant, DefaultEffect, DefaultSetIn, LinkAuth, Quota, Settings, Tenancy, Tenant,
     TenantChange, TenantFact, UpdateTenant, between,
 };
-use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
 use crate::turn::{Stop, Turn, check_etag};
 

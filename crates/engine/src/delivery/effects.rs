@@ -7,7 +7,7 @@ use switchward_state::delivery::{
     FailEffect, RecordBounce, RetryEffect,
 };
 use switchward_state::limits::NOTE_BYTES_MAX;
-use switchward_state::{Event, Key, OutboxScope, Reason, Rejection, Reply};
+use switchward_state::{Event, Key, OutboxScope, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::approval::audience;
 use crate::approval::reach::reach;

@@ -9,7 +9,7 @@ use switchward_state::limits::{
     SOURCE_NAME_CHARS_MAX, SOURCE_SECRET_BYTES_MAX,
 };
 use switchward_state::seal::Sealed;
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::delivery::tenant_outbox::publish;
 use crate::turn::{Stop, Turn, check_etag, check_size, check_text};

@@ -8,7 +8,7 @@ use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::limits::{
     EFFECT_BYTES, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_SHOWN_BYTES_MAX,
 };
-use switchward_state::{Key, SharedRow};
+use switchward_state::{Key, ReadRows as _, SharedRow};
 
 use crate::delivery::capacity;
 use crate::fault::Fault;

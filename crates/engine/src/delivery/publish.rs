@@ -9,7 +9,7 @@ use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::delivery::{DeliveryEvent, EffectBody, Endpoint, PublishedEvent};
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, PUBLISHED_TURN_MAX, REPUBLISH_MAX};
 use switchward_state::session::{SessionEvent, SessionWarning};
-use switchward_state::{Event, Key, Kind, PublicEvent, PublicValue, Row, Scope, View, ViewError, Working};
+use switchward_state::{Event, Key, Kind, PublicEvent, PublicValue, ReadRows, Row, Scope, View, ViewError};
 
 use crate::public::{is_published, machines_in, public_events};
 use crate::turn::{Stop, Turn};
@@ -65,7 +65,7 @@ fn failed(event: &Event) -> Option<u64> {
 
 /// Whether an effect is a message to an endpoint.
 fn published(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     session: SessionId,
     number: Option<u64>,
@@ -123,7 +123,7 @@ pub fn missed(
     after: u64,
     which: Republished,
 ) -> Result<Missed, ViewError> {
-    let rows = Working::new(view);
+    let rows: &dyn ReadRows = view;
     let prefix = Key::prefix_of_session(tenant, session, Kind::History);
     let mut turns: Vec<(u64, Arc<Row>)> = Vec::new();
     view.scan(&prefix, None, &mut |key, row| {
@@ -139,7 +139,7 @@ pub fn missed(
             },
         )
     };
-    let machines = machines_in(&rows, tenant, session, events().flat_map(|(_, turn)| &turn.events))?;
+    let machines = machines_in(rows, tenant, session, events().flat_map(|(_, turn)| &turn.events))?;
     let queued = queued(events().flat_map(|(_, turn)| &turn.events));
     let mut missed = Missed::default();
     for (first, turn) in events() {
@@ -147,7 +147,7 @@ pub fn missed(
             let message = message_of(first, at, turn.at, &event);
             let wanted = is_published(event.kind) && endpoint.wants(event.kind);
             let of_us = failed(&turn.events[at]).is_some_and(|number| queued.all.contains(&number))
-                || published(&rows, tenant, session, failed(&turn.events[at]))?;
+                || published(rows, tenant, session, failed(&turn.events[at]))?;
             if !wanted || of_us || message.sequence <= after {
                 continue;
             }

@@ -2,7 +2,7 @@
 
 use switchward_state::delivery::{DeliveryEvent, EffectBody, Republish};
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, REPUBLISH_MAX};
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::public::is_published;
 use crate::turn::{Stop, Turn, check_size, check_text};

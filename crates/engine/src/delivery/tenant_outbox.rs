@@ -1,10 +1,10 @@
 //! Publishes events of the tenant itself to its endpoints: its definitions, and endpoints that are disabled. The messages
 //! wait in the catalogue, go out as those of sessions do, and are no dead letters: one that is given up is gone.
 
-use switchward_state::Key;
 use switchward_state::catalogue::TenantOutbox;
 use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, EffectSource};
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, TENANT_OUTBOX_MAX};
+use switchward_state::{Key, ReadRows as _};
 
 use crate::turn::{Stop, Turn};
 

@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::{SessionId, TenantId};
 use switchward_state::delivery::{Effect, EffectSource};
-use switchward_state::{Key, View, ViewError, Working};
+use switchward_state::{Key, ReadRows, View, ViewError};
 
 use crate::policy::machine_of;
 
@@ -28,14 +28,14 @@ pub fn effect_view(
     session: SessionId,
     number: u64,
 ) -> Result<Option<EffectView>, ViewError> {
-    let rows = Working::new(view);
+    let rows: &dyn ReadRows = view;
     if rows.session(tenant, session)?.is_some_and(|session| session.is_hidden()) {
         return Ok(None);
     }
     let found = rows.outbox_at(&Key::outbox(tenant, session, number))?;
     let Some(effect) = found.filter(|effect| !effect.body.inner()) else { return Ok(None) };
     let EffectSource::Run { run, node, .. } = effect.source else { return Ok(None) };
-    let machine = machine_of(&rows, tenant, &*rows.run(tenant, session, run)?)?;
+    let machine = machine_of(rows, tenant, &*rows.run(tenant, session, run)?)?;
     let node = machine.node(node).map(|node| node.name.clone()).unwrap_or_default();
     Ok(Some(EffectView { effect: Effect::clone(&effect), node }))
 }

@@ -8,7 +8,7 @@ use switchward_state::limits::{
     DATA_KEY_BYTES_MAX, MESSAGE_KNOWN_MS_MAX, MESSAGE_KNOWN_MS_MIN, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX,
     SOURCE_POINTER_BYTES_MAX, SOURCE_SECRET_BYTES_MAX,
 };
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::turn::{Stop, Turn, check_etag, check_size, check_text};
 

@@ -9,7 +9,7 @@ use switchward_state::catalogue::Settings;
 use switchward_state::policy::{Authorize, LayerDecision, MatchedRule, Shortage};
 use switchward_state::run::Run;
 use switchward_state::session::{Meters, Session};
-use switchward_state::{Key, Reason, ViewError, Working};
+use switchward_state::{Key, ReadRows, Reason, ViewError};
 
 use crate::policy::in_force::{Cap, InForce};
 use crate::policy::judge::{Judged, PolicyDecision, judge};
@@ -43,14 +43,18 @@ pub(crate) struct AssessmentContext {
 }
 
 /// Returns the machine of a run. Fails if it is not installed, which happens before the run is created.
-pub(crate) fn machine_of(rows: &Working<'_>, tenant: TenantId, run: &Run) -> Result<Arc<Machine>, ViewError> {
+pub(crate) fn machine_of(
+    rows: &dyn ReadRows,
+    tenant: TenantId,
+    run: &Run,
+) -> Result<Arc<Machine>, ViewError> {
     let found = rows.machine(tenant, run.machine)?;
     found.ok_or_else(|| ViewError(format!("machine {} is not installed", run.machine)))
 }
 
 /// Looks at everything but the ledgers, in the fixed order. `force` is what holds for the run that calls.
 pub(crate) fn assess(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     context: &AssessmentContext,
     session: &Session,
     force: &InForce,
@@ -84,7 +88,7 @@ pub(crate) fn assess(
 /// The approval of exactly this call that is at hand: its number, and the money that it holds. It stands for the layers
 /// that asked when it was given; a layer that asks only since then asks again.
 fn grant(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     context: &AssessmentContext,
     session: &Session,
     call: &Authorize,

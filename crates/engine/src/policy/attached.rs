@@ -2,7 +2,7 @@
 
 use switchward_machine::TenantId;
 use switchward_state::policy::PinnedPolicy;
-use switchward_state::{Key, Reason, Rejection, View, ViewError, Working};
+use switchward_state::{Key, ReadRows, Reason, Rejection, View, ViewError};
 
 /// The documents of these definitions, each in the version that is active now. It is what a start takes along.
 ///
@@ -15,7 +15,7 @@ pub fn pin_policies(
     tenant: TenantId,
     definitions: impl IntoIterator<Item = String>,
 ) -> Result<Result<Vec<PinnedPolicy>, Rejection>, ViewError> {
-    let rows = Working::new(catalogue);
+    let rows: &dyn ReadRows = catalogue;
     let mut names: Vec<String> = definitions.into_iter().collect();
     names.sort_unstable();
     names.dedup();

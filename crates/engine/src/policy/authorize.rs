@@ -10,7 +10,7 @@ use switchward_state::policy::{
     Shortage, by_ledger,
 };
 use switchward_state::session::Session;
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::approval::audience;
 use crate::delivery::capacity;

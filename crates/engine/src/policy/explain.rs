@@ -6,7 +6,7 @@ use switchward_messages::{CALL_APPROVED, call_allowed, call_asked};
 use switchward_state::catalogue::Settings;
 use switchward_state::policy::{Authorize, CallEffect, LayerDecision, LedgerRule, MatchedRule};
 use switchward_state::session::Session;
-use switchward_state::{Reason, View, ViewError, Working};
+use switchward_state::{ReadRows, Reason, View, ViewError};
 
 use crate::policy::assess::{Assessment, AssessmentContext, assess, used};
 use crate::policy::in_force::{InForce, in_force};
@@ -98,9 +98,9 @@ pub fn explain(
     call: &Authorize,
     now: Time,
 ) -> Result<Option<Explanation>, ViewError> {
-    let rows = Working::new(view);
+    let rows: &dyn ReadRows = view;
     let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
-    let force = in_force(&rows, tenant, id, &session, rows.leaf(tenant, id, session.root)?)?;
+    let force = in_force(rows, tenant, id, &session, rows.leaf(tenant, id, session.root)?)?;
     let caps = force.caps.iter().filter(|cap| cap.budget.stops(&call.capability));
     let budgets = caps.map(|cap| LimitState {
         layer: cap.layer.clone(),
@@ -121,7 +121,7 @@ pub fn explain(
         budgets: budgets.collect(),
     };
     let context = AssessmentContext { tenant, session: id, settings, now };
-    match assess(&rows, &context, &session, &force, call)? {
+    match assess(rows, &context, &session, &force, call)? {
         Assessment::Denied(reason, message, said) => {
             let (reason, rule) = (Some(reason), said.rule);
             explanation = Explanation { effect: CallEffect::Deny, reason, message, rule, ..explanation };

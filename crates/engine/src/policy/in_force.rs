@@ -6,7 +6,7 @@ use switchward_machine::{Budget, BudgetUnit, Machine, Num, ParamIx, RunId, Sessi
 use switchward_state::limits::TENANT_LEDGER;
 use switchward_state::run::Run;
 use switchward_state::session::Session;
-use switchward_state::{Key, ViewError, Working};
+use switchward_state::{Key, ReadRows, ViewError};
 
 use crate::policy::assess::{cap, machine_of};
 
@@ -51,7 +51,7 @@ pub(crate) struct Cap {
 
 /// What holds for a call of this run.
 pub(crate) fn in_force(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
     session: &Session,
@@ -66,7 +66,7 @@ pub(crate) fn in_force(
 
 /// The documents that hold for a call of this run.
 fn documents(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
     session: &Session,
@@ -108,7 +108,7 @@ pub(crate) fn is_for(document: &Machine, role: &str) -> bool {
 }
 
 fn document(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     digest: switchward_machine::Digest,
 ) -> Result<Arc<Machine>, ViewError> {
@@ -118,7 +118,7 @@ fn document(
 
 /// The caps of a session: those of its root run's machine, and those of these documents.
 fn caps(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
     session: &Session,

@@ -7,7 +7,7 @@ use switchward_state::policy::{
     Confirm, HeldSince, LimitCheck, LimitOutcome, PolicyEvent, Remaining, Reservation, Reserve, Settle,
     check_limits_in,
 };
-use switchward_state::{Key, Reason, Rejection, Reply, RequestId, Scope, ViewError};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply, RequestId, Scope, ViewError};
 
 use crate::turn::{Stop, Turn};
 

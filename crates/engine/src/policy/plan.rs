@@ -9,7 +9,7 @@ use switchward_state::approval::{ApprovalCommand, DecideGate, ProposedCall, Reco
 use switchward_state::catalogue::Directory;
 use switchward_state::policy::{Args, Authorize, LedgerRule, PolicyCommand, Shortage};
 use switchward_state::session::Session;
-use switchward_state::{Body, Command, Key, Level, Reason, Scope, View, ViewError, Working};
+use switchward_state::{Body, Command, Key, Level, ReadRows, Reason, Scope, View, ViewError};
 
 use crate::approval::decide_gate::entitled;
 use crate::approval::{record_reply, votes};
@@ -19,6 +19,7 @@ use crate::policy::in_force::in_force;
 use crate::policy::judge::{PolicyDecision, judge};
 use crate::stamp::Stamp;
 use crate::turn::{Stop, Turn};
+use crate::working::Working;
 
 /// What must be asked first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,17 +88,17 @@ fn plan_authorize(
     call: &Authorize,
     now: Time,
 ) -> Result<Plan, ViewError> {
-    let rows = Working::new(view);
+    let rows: &dyn ReadRows = view;
     let Scope::Session(id) = command.scope else { return Ok(Plan::Direct) };
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(Plan::Direct) };
     let refused = session.status.ended() || moved_on(command, &session) || well_formed(call).is_err();
-    if refused || known(&rows, command)? {
+    if refused || known(rows, command)? {
         return Ok(Plan::Direct);
     }
     let leaf = rows.leaf(command.tenant, id, session.root)?;
-    let force = in_force(&rows, command.tenant, id, &session, leaf)?;
+    let force = in_force(rows, command.tenant, id, &session, leaf)?;
     let context = AssessmentContext { tenant: command.tenant, session: id, settings: command.settings, now };
-    let found = assess(&rows, &context, &session, &force, call)?;
+    let found = assess(rows, &context, &session, &force, call)?;
     let Assessment::Open(judged) = found else { return Ok(Plan::Direct) };
     if judged.limited.is_empty() {
         return Ok(Plan::Direct);
@@ -115,22 +116,22 @@ fn plan_authorize(
 
 /// What must be asked before this `DecideGate` can be decided: approving a call counts it.
 fn plan_decide(view: &dyn View, command: &Command, decide: &DecideGate) -> Result<Plan, ViewError> {
-    let rows = Working::new(view);
+    let rows: &dyn ReadRows = view;
     let Scope::Session(id) = command.scope else { return Ok(Plan::Direct) };
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(Plan::Direct) };
     let Some(open) = rows.gate(command.tenant, id, decide.gate)? else { return Ok(Plan::Direct) };
-    let people = directory(&rows, command)?;
+    let people = directory(rows, command)?;
     let refused = moved_on(command, &session) || entitled(&command.actor, &open, decide, &people).is_err();
-    if refused || known(&rows, command)? {
+    if refused || known(rows, command)? {
         return Ok(Plan::Direct);
     }
-    reserving(&rows, command, id, &command.actor.subject, decide)
+    reserving(rows, command, id, &command.actor.subject, decide)
 }
 
 /// A reservation for the call that `by`'s decision grants, if limits apply. An approval after which others are still
 /// missing grants nothing and reserves nothing.
 fn reserving(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     command: &Command,
     id: SessionId,
     by: &str,
@@ -161,7 +162,7 @@ pub(crate) struct GrantPlan {
 
 /// The call that this decision would grant; `None` if it grants none.
 pub(crate) fn asked_call(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     command: &Command,
     id: SessionId,
     decide: &DecideGate,
@@ -184,11 +185,11 @@ fn moved_on(command: &Command, session: &Session) -> bool {
 }
 
 /// The directory of the command's tenant; empty if the tenant has none.
-fn directory(rows: &Working<'_>, command: &Command) -> Result<Directory, ViewError> {
+fn directory(rows: &dyn ReadRows, command: &Command) -> Result<Directory, ViewError> {
     let tenancy = rows.tenancy_at(&Key::tenancy(command.tenant))?;
     Ok(tenancy.map(|known| known.directory.clone()).unwrap_or_default())
 }
 
-fn known(rows: &Working<'_>, command: &Command) -> Result<bool, ViewError> {
+fn known(rows: &dyn ReadRows, command: &Command) -> Result<bool, ViewError> {
     Ok(crate::remembered::answered_in(rows, command)?.is_some())
 }

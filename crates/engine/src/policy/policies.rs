@@ -7,7 +7,7 @@ use switchward_state::limits::POLICIES_MAX;
 use switchward_state::policy::{
     AttachPolicy, PolicyEvent, PolicyFact, RemoveTenantPolicy, SetTenantPolicy, TenantPolicy,
 };
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::catalogue::{definitions, tenancy};
 use crate::turn::{Stop, Turn, check_etag};

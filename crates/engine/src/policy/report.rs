@@ -5,7 +5,7 @@ use switchward_state::approval::Call;
 use switchward_state::delivery::EffectBody;
 use switchward_state::policy::{Args, PolicyEvent, ReportCall, ReportUsage, by_ledger};
 use switchward_state::session::{Meters, Session};
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::policy::{Cap, in_force, judge};
 use crate::turn::{Stop, Turn, ended};

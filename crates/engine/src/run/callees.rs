@@ -4,7 +4,7 @@ use std::sync::Arc;
 use switchward_machine::{Callee, CalleeKind, Digest, Machine, TenantId};
 use switchward_state::limits::{CALL_DEPTH_MAX, CALLEES_MAX};
 use switchward_state::run::Pinned;
-use switchward_state::{Key, Reason, Rejection, View, ViewError, Working};
+use switchward_state::{Key, ReadRows, Reason, Rejection, View, ViewError};
 
 /// All that these machines of the catalogue call, directly or through one another, each in the version that it will have.
 /// A start of a session with these machines pins it.
@@ -21,8 +21,8 @@ pub fn pin_callees(
     tenant: TenantId,
     machines: impl IntoIterator<Item = Digest>,
 ) -> Result<Result<Vec<Pinned>, Rejection>, ViewError> {
-    let rows = Working::new(catalogue);
-    let mut search = Search::new(&rows, tenant, None);
+    let rows: &dyn ReadRows = catalogue;
+    let mut search = Search::new(rows, tenant, None);
     for digest in machines {
         let Some(machine) = rows.machine(tenant, digest)? else { continue };
         if let Err(bad) = search.look(&machine, digest)? {
@@ -38,7 +38,7 @@ pub fn pin_callees(
 /// Says why a version cannot be the active one of its name: it calls a definition that the catalogue lacks, or it closes
 /// a cycle of definitions that call one another.
 pub(crate) fn check_callees(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     name: &str,
     machine: &Arc<Machine>,
@@ -60,8 +60,8 @@ pub(crate) fn check_callees(
 }
 
 /// A walk through what machines call.
-struct Search<'r, 'v> {
-    rows: &'r Working<'v>,
+struct Search<'r> {
+    rows: &'r dyn ReadRows,
     tenant: TenantId,
     /// The version that its name will have, whatever is active.
     instead: Option<(&'r str, &'r Arc<Machine>)>,
@@ -76,8 +76,8 @@ struct Search<'r, 'v> {
 
 type Depth = Result<usize, Rejection>;
 
-impl<'r, 'v> Search<'r, 'v> {
-    fn new(rows: &'r Working<'v>, tenant: TenantId, instead: Option<(&'r str, &'r Arc<Machine>)>) -> Self {
+impl<'r> Search<'r> {
+    fn new(rows: &'r dyn ReadRows, tenant: TenantId, instead: Option<(&'r str, &'r Arc<Machine>)>) -> Self {
         let (found, depths, path) = (Vec::new(), Vec::new(), Vec::new());
         Self { rows, tenant, instead, found, depths, path, missing: None }
     }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use switchward_expr::{compare, confirmed};
 use switchward_machine::{ExitIx, Guard, RunId};
-use switchward_state::Key;
 use switchward_state::run::Judged;
+use switchward_state::{Key, ReadRows as _};
 
 use crate::fault::Fault;
 use crate::run::scope::Scope;

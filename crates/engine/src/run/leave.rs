@@ -4,7 +4,7 @@ use switchward_machine::{ExitIx, Micros, Node, Port, RunId, Trigger};
 use switchward_state::approval::ApprovalEvent;
 use switchward_state::delivery::EffectBody;
 use switchward_state::policy::by_ledger;
-use switchward_state::{ItemKind, Key, ListedItem};
+use switchward_state::{ItemKind, Key, ListedItem, ReadRows as _};
 
 use crate::acts;
 use crate::turn::{Stop, Turn};

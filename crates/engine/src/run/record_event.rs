@@ -7,7 +7,7 @@ use switchward_state::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_M
 use switchward_state::run::{Json, Once, PendingInput, RecordEvent, RunEvent, Writer, json_length};
 use switchward_state::session::{EventSource, SessionEvent};
 use switchward_state::work::WorkEvent;
-use switchward_state::{Key, Reason, Rejection, Reply, ViewError};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
 use crate::approval::classify::ClassifyInput;
 use crate::approval::record_reply::outcome::waiting;

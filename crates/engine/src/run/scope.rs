@@ -6,7 +6,7 @@ use switchward_expr::{Braces, Escape, JinjaLimits, Path};
 use switchward_machine::{Content, Dialect, RunId, Text, reserved_keys};
 use switchward_state::limits::{TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
 use switchward_state::run::{Json, Loop, json_length};
-use switchward_state::{Key, ViewError};
+use switchward_state::{Key, ReadRows as _, ViewError};
 
 use crate::fault::Fault;
 use crate::turn::Turn;

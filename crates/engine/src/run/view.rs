@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::{RunId, Status, TenantId};
 use switchward_state::limits::RUNS_SHOWN_MAX;
-use switchward_state::{View, ViewError, Working};
+use switchward_state::{ReadRows, View, ViewError};
 
 use crate::policy::machine_of;
 use crate::session::view::SessionView;
@@ -36,7 +36,7 @@ pub struct RunView {
 /// # Errors
 /// A row cannot be read.
 pub fn run_views(view: &dyn View, tenant: TenantId, of: &SessionView) -> Result<Vec<RunView>, ViewError> {
-    let rows = Working::new(view);
+    let rows: &dyn ReadRows = view;
     let mut runs = Vec::new();
     let first = of.session.runs.saturating_sub(RUNS_SHOWN_MAX) + 1;
     for number in first..=of.session.runs {
@@ -47,7 +47,7 @@ pub fn run_views(view: &dyn View, tenant: TenantId, of: &SessionView) -> Result<
             None if of.session.queue.contains(&run) => Status::Queued,
             None => of.session.status,
         };
-        let machine = machine_of(&rows, tenant, &row)?;
+        let machine = machine_of(rows, tenant, &row)?;
         let node = machine.node(row.node).filter(|_| row.entry > 0);
         runs.push(RunView {
             id: run,

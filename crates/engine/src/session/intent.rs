@@ -11,7 +11,7 @@ use switchward_machine::{
 use switchward_state::limits::{DESCRIPTION_SHOWN_BYTES_MAX, INTENT_ATTEMPTS_MAX};
 use switchward_state::run::{Deferral, Json, RUN, RunEvent, Writer};
 use switchward_state::session::{Attached, Session, SessionEvent, SessionWarning};
-use switchward_state::{ItemKind, Key, Reason, Rejection, ViewError};
+use switchward_state::{ItemKind, Key, ReadRows as _, Reason, Rejection, ViewError};
 
 use crate::approval::resolve;
 use crate::fault::Fault;

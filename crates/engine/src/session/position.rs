@@ -12,7 +12,7 @@ use switchward_state::session::{
     SessionEvent, SessionWarning,
 };
 use switchward_state::{
-    Event, ItemKind, OpenItem, Reply, Scope as About, SharedMachine, SharedRow, View, ViewError, Working,
+    Event, ItemKind, OpenItem, ReadRows, Reply, Scope as About, SharedMachine, SharedRow, View, ViewError,
     machine_bytes,
 };
 
@@ -86,7 +86,7 @@ fn listens(one: &Active) -> bool {
 
 /// The root run, the child that it waits for, and so on.
 fn active(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
     root: RunId,
@@ -181,7 +181,7 @@ fn warning(event: &Event) -> Option<SessionWarning> {
 
 /// Puts what is at hand into a reply that holds a position, so that its caller need not read it.
 pub(crate) fn load(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     scope: &About,
     reply: &mut Reply,
@@ -205,7 +205,7 @@ struct LoadedRows {
 }
 
 fn loaded(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
     position: &Position,
@@ -257,7 +257,7 @@ pub fn position_view(
     id: SessionId,
     position: Position,
 ) -> Result<Option<PositionView>, ViewError> {
-    let loaded = loaded(&Working::new(view), tenant, id, &position)?;
+    let loaded = loaded(view, tenant, id, &position)?;
     Ok(loaded.map(|rows| PositionView::with(id, position, rows)))
 }
 

@@ -4,7 +4,7 @@ use minicbor::bytes::ByteVec;
 use switchward_machine::{SessionId, Time};
 use switchward_state::limits::REMOVE_ROWS_MAX;
 use switchward_state::session::{Expiring, RemovalFact, Remove, RemoveStep, Removing, SessionEvent};
-use switchward_state::{Key, Kind, REMOVED_KINDS, Reason, Rejection, Reply};
+use switchward_state::{Key, Kind, REMOVED_KINDS, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::turn::{Stop, Turn, check_size};
 

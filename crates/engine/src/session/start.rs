@@ -11,7 +11,7 @@ use switchward_state::limits::{
 use switchward_state::policy::{PolicyEvent, PolicyFact};
 use switchward_state::run::{Json, RunEvent, Writer};
 use switchward_state::session::{Attached, Queued, SessionEvent, SessionWarning, Speaker, Start};
-use switchward_state::{Reason, Rejection, Reply};
+use switchward_state::{ReadRows as _, Reason, Rejection, Reply};
 
 use crate::approval::votes;
 use crate::catalogue::quotas::check_sessions;

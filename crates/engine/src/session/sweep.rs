@@ -6,7 +6,7 @@ use switchward_state::delivery::EffectBody;
 use switchward_state::limits::{CALL_KEPT_MS, HOUR_MS, REQUESTS_KEPT_MS};
 use switchward_state::policy::{PolicyEvent, by_ledger};
 use switchward_state::session::{SessionEvent, Sweep};
-use switchward_state::{Key, Kind, Reply};
+use switchward_state::{Key, Kind, ReadRows as _, Reply};
 
 use crate::run::leave;
 use crate::turn::{Stop, Turn};

@@ -4,7 +4,7 @@
 use switchward_machine::{Ending, Input, Outcome, RunId};
 use switchward_state::run::{Json, RunEvent, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning, SwitchRun};
-use switchward_state::{Key, Reason, Rejection, Reply};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::approval::frozen;
 use crate::next::Next;

@@ -14,7 +14,7 @@ use switchward_state::limits::INCIDENTS_SHOWN_MAX;
 use switchward_state::run::{Run, object};
 use switchward_state::session::{ReplyToken, Session};
 use switchward_state::{
-    ItemKind, Key, Kind, OpenItem, Row, SharedRow, View, ViewError, Working, machine_bytes,
+    ItemKind, Key, Kind, OpenItem, ReadRows, Row, SharedRow, View, ViewError, machine_bytes,
 };
 
 use crate::policy::machine_of;
@@ -186,40 +186,40 @@ pub fn session_view(
     tenant: TenantId,
     id: SessionId,
 ) -> Result<Option<SessionView>, ViewError> {
-    let rows = Working::new(view);
+    let rows: &dyn ReadRows = view;
     let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
     if session.is_hidden() {
         return Ok(None);
     }
     let run = rows.run(tenant, id, session.root)?;
-    let machine = machine_of(&rows, tenant, &run)?;
+    let machine = machine_of(rows, tenant, &run)?;
     let erased = session.is_erased();
-    let data = if erased { Map::new() } else { data_of(&rows, tenant, id, session.root)? };
-    let items = items_of(&rows, tenant, id, &session)?;
+    let data = if erased { Map::new() } else { data_of(rows, tenant, id, session.root)? };
+    let items = items_of(rows, tenant, id, &session)?;
     let mut below: Vec<Below> = Vec::new();
     let mut leaf = session.root;
     while let Some(child) = rows.child(tenant, id, leaf)? {
         let run = rows.run(tenant, id, child)?;
-        let (machine, data) = (machine_of(&rows, tenant, &run)?, data_of(&rows, tenant, id, child)?);
+        let (machine, data) = (machine_of(rows, tenant, &run)?, data_of(rows, tenant, id, child)?);
         below.push(Below { id: child, run: Run::clone(&run), machine, data });
         leaf = child;
     }
     let dead = if erased { 0 } else { session.outbox().dead };
     let incidents = dead_letters(view, tenant, id, usize::try_from(dead).unwrap_or(usize::MAX))?;
-    let force = crate::policy::in_force(&rows, tenant, id, &session, leaf)?;
+    let force = crate::policy::in_force(rows, tenant, id, &session, leaf)?;
     let caps = force.caps.iter().map(|cap| (cap.budget.unit, cap.value)).collect();
-    let mut settled = settled(&rows, tenant, id, &session, session.root)?;
+    let mut settled = settled(rows, tenant, id, &session, session.root)?;
     if settled.escalation.source == SettingSource::Unset {
         settled.escalation = own_contacts(&machine);
     }
     let runs = below.iter().map(|below| (below.id, &below.run, &*below.machine));
-    let tokens = tokens(&rows, tenant, id, &session, runs.chain([(session.root, &*run, &*machine)]))?;
+    let tokens = tokens(rows, tenant, id, &session, runs.chain([(session.root, &*run, &*machine)]))?;
     Ok(Some(SessionView { id, session, run, machine, data, below, items, incidents, caps, settled, tokens }))
 }
 
 /// The reply tokens of those of these runs whose nodes take events from outside.
 fn tokens<'r>(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
     session: &Session,
@@ -268,7 +268,7 @@ fn dead_letters(
 }
 
 fn data_of(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
     run: RunId,
@@ -278,7 +278,7 @@ fn data_of(
 }
 
 fn items_of(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
     session: &Session,

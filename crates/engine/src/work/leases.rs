@@ -12,7 +12,7 @@ use switchward_state::session::Loaded;
 use switchward_state::work::{
     About, CompleteWork, ExtendLease, FailWork, LeaseWork, Owed, ReleaseWork, WorkEvent, WorkItem,
 };
-use switchward_state::{ItemHead, Reason, Rejection, Reply, ViewError};
+use switchward_state::{ItemHead, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
 use crate::acts::{AcceptedResult, accepted, result_schema};
 use crate::approval::{classify, frozen, resolve};

@@ -3,7 +3,7 @@
 use switchward_machine::OpenId;
 use switchward_state::run::Deferral;
 use switchward_state::work::WorkEvent;
-use switchward_state::{Key, OpenItem};
+use switchward_state::{Key, OpenItem, ReadRows as _};
 
 use crate::approval::{resolve, rounds};
 use crate::turn::{Stop, Turn};

@@ -8,7 +8,7 @@ use switchward_state::run::{Data, Json, Run, object};
 use switchward_state::session::{Assisted, LastMessage, Loaded, Session};
 use switchward_state::work::{Owed, WorkCommand, WorkItem};
 use switchward_state::{
-    Body, Command, ItemHead, Key, Open, Reply, Scope, SharedRow, View, ViewError, Working,
+    Body, Command, ItemHead, Key, Open, ReadRows, Reply, Scope, SharedRow, View, ViewError,
 };
 
 use crate::policy::machine_of;
@@ -70,7 +70,7 @@ pub fn work_view(
     session: SessionId,
     work: OpenId,
 ) -> Result<Option<WorkView>, ViewError> {
-    let found = WorkRows::of(&Working::new(view), tenant, session, work)?;
+    let found = WorkRows::of(view, tenant, session, work)?;
     Ok(found.map(|rows| rows.view(work)))
 }
 
@@ -87,7 +87,7 @@ struct WorkRows {
 
 impl WorkRows {
     fn of(
-        rows: &Working<'_>,
+        rows: &dyn ReadRows,
         tenant: TenantId,
         session: SessionId,
         work: OpenId,
@@ -122,7 +122,7 @@ impl WorkRows {
 }
 
 /// Puts the rows of work into the reply to its lease, so that its worker's call need not read them.
-pub(crate) fn load(rows: &Working<'_>, command: &Command, reply: &mut Reply) -> Result<(), ViewError> {
+pub(crate) fn load(rows: &dyn ReadRows, command: &Command, reply: &mut Reply) -> Result<(), ViewError> {
     let (Body::Work(WorkCommand::Lease(_)), Scope::Session(session)) = (&command.body, &command.scope) else {
         return Ok(());
     };

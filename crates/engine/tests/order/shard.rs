@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_engine::{Decided, decide};
+use switchward_engine::{Decided, decide, evolve};
 use switchward_machine::{Digest, Time};
 use switchward_state::planted::Bug;
-use switchward_state::{Changes, Command, Decision, Due, IndexKey, Key, Kind, Row, View as _, evolve};
+use switchward_state::{Changes, Command, Decision, Due, IndexKey, Key, Kind, Row, View as _};
 use switchward_testkit::Rows;
 
 use crate::message::{Answer, Attempted, Failure, Message, ShardIx};

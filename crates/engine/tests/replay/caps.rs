@@ -1,7 +1,7 @@
 //! The daily mail cap of a session.
 
 use std::sync::Arc;
-use switchward_engine::decide;
+use switchward_engine::{decide, evolve};
 use switchward_formats::compile_file;
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Settings};
@@ -9,7 +9,7 @@ use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::limits::MAILS_OF_DAY_MAX;
 use switchward_state::policy::PolicyCommand;
 use switchward_state::session::{MailDay, SessionCommand, Start};
-use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View, evolve};
+use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View};
 use switchward_testkit::Rows;
 
 const TENANT: TenantId = TenantId(1);

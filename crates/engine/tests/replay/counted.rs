@@ -1,8 +1,8 @@
 //! A limit counts every permitted call, even if its ledger learns of it late.
 
 use std::sync::Arc;
-use switchward_engine::decide;
 use switchward_engine::policy::{Ledgers, Plan, plan};
+use switchward_engine::{decide, evolve};
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Micros, OpenId, SessionId, TenantId, Time};
 use switchward_state::approval::{ApprovalCommand, DecideGate, MailKey, Quorum, RecordReply, TokenUse};
@@ -16,7 +16,7 @@ use switchward_state::policy::{
 use switchward_state::seal::SEAL_NONCE_BYTES;
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{
-    Actor, Body, Command, Event, Key, OpenItem, Reason, Rejection, Reply, Row, Scope, View, evolve,
+    Actor, Body, Command, Event, Key, OpenItem, Reason, Rejection, Reply, Row, Scope, View,
 };
 use switchward_testkit::{Rows, ring};
 

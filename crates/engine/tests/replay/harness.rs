@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use switchward_engine::policy::{Plan, plan};
-use switchward_engine::{Decided, decide};
+use switchward_engine::{Decided, decide, evolve};
 use switchward_machine::{TenantId, Time};
 use switchward_state::approval::ApprovalCommand;
 use switchward_state::catalogue::Settings;
@@ -15,7 +15,7 @@ use switchward_state::policy::{Confirm, LimitCheck, PolicyCommand, Reserve, Sett
 use switchward_state::session::{SessionCommand, Sweep};
 use switchward_state::{
     Actor, Body, Changes, Command, Decision, Due, IndexKey, Key, Rejection, Reply, RequestId, Row, Scope,
-    View, ViewError, evolve,
+    View, ViewError,
 };
 use switchward_testkit::{CommandGenerator, Rng, Rows, TENANTS, kind};
 

@@ -1,14 +1,12 @@
 //! What happens to a call reaches its ledger in any order and any number of times, and comes to the same.
 
-use switchward_engine::decide;
+use switchward_engine::{decide, evolve};
 use switchward_machine::{Digest, Limit, Micros, Period, SessionId, TenantId, Time};
 use switchward_state::policy::{
     Confirm, LedgerRow, LedgerRule, LimitOutcome, PolicyCommand, Remaining, Reserve, Settle, check_limits,
 };
 use switchward_state::session::{SessionCommand, Sweep};
-use switchward_state::{
-    Body, Command, IndexKey, Key, Reason, Rejection, Reply, RequestId, Row, Scope, View, evolve,
-};
+use switchward_state::{Body, Command, IndexKey, Key, Reason, Rejection, Reply, RequestId, Row, Scope, View};
 use switchward_testkit::{Rng, Rows};
 
 const TENANT: TenantId = TenantId(1);

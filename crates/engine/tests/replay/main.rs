@@ -21,7 +21,7 @@ mod votes;
 use harness::{Mode, Seen, play};
 use std::collections::BTreeSet;
 use std::ops::Range;
-use switchward_state::evolve;
+use switchward_engine::evolve;
 use switchward_testkit::{Absent, uncovered};
 
 /// Steps of a run that is replayed at its end.

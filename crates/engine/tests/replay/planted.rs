@@ -1,8 +1,9 @@
 //! Deliberate impurities: a replay that depends on anything but its decisions is detected.
 
 use std::sync::Arc;
+use switchward_engine::evolve;
 use switchward_machine::Time;
-use switchward_state::{Changes, Decision, Row, View, ViewError, evolve};
+use switchward_state::{Changes, Decision, Row, View, ViewError};
 
 use crate::harness::{Evolve, Mode, play};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use switchward_engine::decide;
+use switchward_engine::{decide, evolve};
 use switchward_expr::{ReplyDecision, decision_line};
 use switchward_formats::compile_file;
 use switchward_machine::{Decision, Digest, OpenId, SessionId, TenantId, Time};
@@ -18,7 +18,7 @@ use switchward_state::delivery::{DeliveryCommand, DeliveryEvent, EffectBody, Pur
 use switchward_state::seal::SEAL_NONCE_BYTES;
 use switchward_state::session::{Session, SessionCommand, SessionEvent, Start, Sweep};
 use switchward_state::{
-    Actor, Body, Command, Event, Key, OpenItem, Reason, Rejection, Reply, Row, Scope, View, evolve,
+    Actor, Body, Command, Event, Key, OpenItem, Reason, Rejection, Reply, Row, Scope, View,
 };
 use switchward_testkit::{Rng, Rows, ring};
 

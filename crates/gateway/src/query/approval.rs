@@ -7,7 +7,7 @@ use switchward_shard::StateView;
 use switchward_state::approval::{MailKey, MailToken, TokenUse};
 use switchward_state::catalogue::Tenancy;
 use switchward_state::session::Session;
-use switchward_state::{IndexKey, Key, SharedRow, View, ViewError, Working};
+use switchward_state::{IndexKey, Key, ReadRows as _, SharedRow, View, ViewError};
 
 use super::ask::{Ask, Evaluate, Source};
 use super::list::List;
@@ -151,7 +151,7 @@ impl List for ListGates {
         }
         // Its session and the other rows are read only if it is shown.
         if let Some(wanted) = self.kind {
-            let open = Working::new(rows).gate(self.tenant, session, gate)?;
+            let open = rows.gate(self.tenant, session, gate)?;
             if open.is_none_or(|open| open.body.kind != wanted) {
                 return Ok(None);
             }
@@ -191,9 +191,9 @@ impl Evaluate for FindLinkedGate {
 
     fn evaluate(&self, view: &StateView) -> Result<Self::Answer, ViewError> {
         let (tenant, id, gate) = (self.token.tenant, self.token.session, self.token.about);
-        let Some(tenancy) = Working::new(view).tenancy_at(&Key::tenancy(tenant))? else { return Ok(None) };
+        let Some(tenancy) = view.tenancy_at(&Key::tenancy(tenant))? else { return Ok(None) };
         let found = view.consistent(|rows| {
-            let Some(session) = Working::new(rows).session(tenant, id)? else { return Ok(None) };
+            let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
             let found = gate_view(rows, tenant, id, gate)?;
             let comments = comments(rows, tenant, id, gate)?;
             Ok(found.map(|gate| (session, gate, comments)))
@@ -236,7 +236,7 @@ impl Evaluate for CheckMailToken {
 
     fn evaluate(&self, view: &StateView) -> Result<Self::Answer, ViewError> {
         let (token, from) = (&self.token, self.from.as_str());
-        let tenancy = Working::new(view).tenancy_at(&Key::tenancy(token.tenant))?;
+        let tenancy = view.tenancy_at(&Key::tenancy(token.tenant))?;
         let Some(tenancy) = tenancy else { return Ok(Origin::Unknown) };
         let keys = tenancy.mail_keys(view.ring(), token.tenant);
         if made(&keys, token, from) {

@@ -7,7 +7,7 @@ use switchward_shard::StateView;
 use switchward_state::catalogue::{Assistant, Definition, Version};
 use switchward_state::policy::PinnedPolicy;
 use switchward_state::run::Pinned;
-use switchward_state::{Key, Kind, Rejection, SharedMachine, SharedRow, ViewError, Working};
+use switchward_state::{Key, Kind, ReadRows as _, Rejection, SharedMachine, SharedRow, ViewError};
 
 use super::ask::{Ask, Evaluate, Source};
 use super::list::{Bounds, Rows};
@@ -56,7 +56,7 @@ impl Evaluate for GetDefinition {
     type Answer = Option<SharedRow<Definition>>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Working::new(rows).definition_at(&Key::definition(self.tenant, &self.name))
+        rows.definition_at(&Key::definition(self.tenant, &self.name))
     }
 }
 
@@ -110,7 +110,7 @@ impl Evaluate for GetVersion {
     type Answer = Option<SharedRow<Version>>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Working::new(rows).version_at(&Key::version(self.tenant, &self.name, self.number))
+        rows.version_at(&Key::version(self.tenant, &self.name, self.number))
     }
 }
 
@@ -138,7 +138,7 @@ impl Evaluate for GetSourceVersion {
     type Answer = Option<u32>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        let row = Working::new(rows).source_at(&Key::source(self.tenant, &self.name, self.files))?;
+        let row = rows.source_at(&Key::source(self.tenant, &self.name, self.files))?;
         Ok(row.map(|number| *number))
     }
 }
@@ -164,7 +164,7 @@ impl Evaluate for GetMachine {
     type Answer = Option<SharedMachine>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Ok(Working::new(rows).machine(self.tenant, self.digest)?.map(SharedMachine))
+        Ok(rows.machine(self.tenant, self.digest)?.map(SharedMachine))
     }
 }
 
@@ -189,7 +189,7 @@ impl Evaluate for GetAssistant {
     type Answer = Option<SharedRow<Assistant>>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Working::new(rows).assistant_at(&Key::assistant(self.tenant, &self.name))
+        rows.assistant_at(&Key::assistant(self.tenant, &self.name))
     }
 }
 

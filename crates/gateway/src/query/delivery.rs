@@ -6,7 +6,7 @@ use switchward_machine::{SessionId, TenantId, Time};
 use switchward_shard::StateView;
 use switchward_state::catalogue::Tenant;
 use switchward_state::delivery::{EffectKind, EffectStatus, Endpoint, WebhookSource};
-use switchward_state::{IndexKey, Key, Kind, SharedRow, ViewError, Working};
+use switchward_state::{IndexKey, Key, Kind, ReadRows as _, SharedRow, ViewError};
 
 use super::ask::{Ask, Evaluate, Source};
 use super::list::{Bounds, List, Rows};
@@ -107,7 +107,7 @@ impl List for ListEffects {
         }
         // Its session and the other rows are read only if it is shown.
         if let Some(wanted) = self.kind {
-            let row = Working::new(rows).outbox_at(&Key::outbox(self.tenant, session, number))?;
+            let row = rows.outbox_at(&Key::outbox(self.tenant, session, number))?;
             if row.is_none_or(|effect| EffectKind::of(&effect.body) != Some(wanted)) {
                 return Ok(None);
             }
@@ -137,7 +137,7 @@ impl List for ListChanged {
 
     fn pick(&self, rows: &StateView, entry: &Key) -> Result<Option<SessionId>, ViewError> {
         let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
-        let session = Working::new(rows).session(self.tenant, id)?;
+        let session = rows.session(self.tenant, id)?;
         Ok(session.filter(|session| session.updated >= self.since).map(|_| id))
     }
 }
@@ -169,7 +169,7 @@ impl Evaluate for GetMissed {
     type Answer = Option<Missed>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        if Working::new(rows).session(self.tenant, self.session)?.is_none() {
+        if rows.session(self.tenant, self.session)?.is_none() {
             return Ok(None);
         }
         let GetMissed { tenant, session, ref endpoint, since, after, delivered } = *self;
@@ -199,7 +199,7 @@ impl Evaluate for GetWebhookSource {
     type Answer = Option<SharedRow<WebhookSource>>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Working::new(rows).webhook_source_at(&Key::webhook_source(self.tenant, &self.name))
+        rows.webhook_source_at(&Key::webhook_source(self.tenant, &self.name))
     }
 }
 
@@ -250,7 +250,6 @@ impl Evaluate for FindWebhookSource {
     type Answer = Option<(SharedRow<Tenant>, SharedRow<WebhookSource>)>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        let rows = Working::new(rows);
         let Some(tenant) = rows.tenant_at(&Key::tenant(&self.tenant))? else { return Ok(None) };
         let source = rows.webhook_source_at(&Key::webhook_source(tenant.id, &self.name))?;
         Ok(source.map(|source| (tenant, source)))

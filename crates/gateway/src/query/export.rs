@@ -7,7 +7,7 @@ use switchward_machine::{Bucket, SessionId, TenantId};
 use switchward_shard::StateView;
 use switchward_state::catalogue::TenantChange;
 use switchward_state::session::{Removed, Session, SessionEvent};
-use switchward_state::{Actor, Event, Key, Kind, SharedRow, View, ViewError, Working};
+use switchward_state::{Actor, Event, Key, Kind, ReadRows as _, SharedRow, View, ViewError};
 
 use super::ask::{Ask, Evaluate, Source};
 use super::history::{HistoryRow, some_rows};
@@ -146,7 +146,6 @@ impl Evaluate for GetRemains {
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
         rows.consistent(|rows| {
-            let rows = Working::new(rows);
             let session = rows.session(self.tenant, self.session)?;
             let removed = rows.removed_at(&Key::removed(self.tenant, self.session))?;
             Ok(Remains { session, removed })
@@ -175,7 +174,7 @@ impl Evaluate for GetStarter {
     type Answer = Option<Actor>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        let first = Working::new(rows).history_at(&Key::history(self.tenant, self.session, 0))?;
+        let first = rows.history_at(&Key::history(self.tenant, self.session, 0))?;
         let starts = |event: &Event| matches!(event, Event::Session(SessionEvent::Started { .. }));
         Ok(first.filter(|first| first.events.iter().any(starts)).map(|first| first.by.clone()))
     }
@@ -235,7 +234,7 @@ impl Evaluate for GetExportPart {
             let rows = some_rows(view, &prefix, after.as_ref().map(Key::as_bytes), Self::ROWS)?;
             let now = kept()?;
             if now == removed {
-                let session = Working::new(view).session(tenant, id)?;
+                let session = view.session(tenant, id)?;
                 let removed = removed.and_then(SharedRow::of);
                 return Ok(ExportPart { session, removed, rows });
             }

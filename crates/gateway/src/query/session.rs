@@ -7,7 +7,7 @@ use switchward_engine::{
 use switchward_machine::{OpenId, SessionId, Status, TenantId, Time};
 use switchward_shard::StateView;
 use switchward_state::session::{Position, Removing, ReplyToken, Session};
-use switchward_state::{Answered, IndexKey, Key, RequestId, Scope, View, ViewError, Working};
+use switchward_state::{Answered, IndexKey, Key, ReadRows as _, RequestId, Scope, View, ViewError};
 
 use super::ask::{Ask, Evaluate, Source};
 use super::history::{GetHistory, GetHistoryBefore, GetMachines};
@@ -179,7 +179,7 @@ impl List for ListSessions {
     fn pick(&self, rows: &StateView, entry: &Key) -> Result<Option<SessionShown>, ViewError> {
         let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
         // The filter needs one row of the session only; its data and the other rows are read only if it is shown.
-        let row = Working::new(rows).session(self.tenant, id)?;
+        let row = rows.session(self.tenant, id)?;
         if !row.is_some_and(|row| self.has(&row)) {
             return Ok(None);
         }
@@ -265,7 +265,6 @@ impl Evaluate for CheckReplyToken {
     type Answer = bool;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        let rows = Working::new(rows);
         let Some(session) = rows.session(self.tenant, self.token.session)? else { return Ok(false) };
         let named = session.reply_tenant.as_ref() == Some(&self.token.tenant);
         Ok(named && rows.mail_keys(self.tenant)?.iter().any(|key| key.made_reply(&self.token)))
@@ -298,7 +297,6 @@ impl Evaluate for CheckRemoved {
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
         rows.consistent(|rows| {
-            let rows = Working::new(rows);
             let session = rows.session(self.tenant, self.session)?;
             if session.as_ref().is_some_and(|session| session.is_hidden() || session.is_erased()) {
                 return Ok(true);

@@ -8,7 +8,7 @@ use switchward_shard::StateView;
 use switchward_state::catalogue::{ApiKey, Tenancy, Tenant};
 use switchward_state::seal::Sealed;
 use switchward_state::session::Retention;
-use switchward_state::{Key, Kind, Row, SharedRow, View, ViewError, Working, tenant_numbered};
+use switchward_state::{Key, Kind, ReadRows as _, Row, SharedRow, View, ViewError, tenant_numbered};
 
 use super::ask::{Ask, Evaluate, Source};
 use super::list::{Bounds, Rows};
@@ -66,7 +66,7 @@ impl Evaluate for GetTenant {
     type Answer = Option<SharedRow<Tenant>>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Working::new(rows).tenant_at(&Key::tenant(&self.name))
+        rows.tenant_at(&Key::tenant(&self.name))
     }
 }
 
@@ -182,7 +182,7 @@ impl Evaluate for GetTenantRecord {
     type Answer = Option<SharedRow<Tenancy>>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Working::new(rows).tenancy_at(&Key::tenancy_record(self.tenant))
+        rows.tenancy_at(&Key::tenancy_record(self.tenant))
     }
 }
 
@@ -207,7 +207,7 @@ impl Evaluate for GetShardTenant {
     type Answer = Option<SharedRow<Tenancy>>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Working::new(rows).tenancy_at(&Key::tenancy(self.tenant))
+        rows.tenancy_at(&Key::tenancy(self.tenant))
     }
 }
 
@@ -229,7 +229,7 @@ impl Evaluate for GetMailRetention {
     type Answer = Option<Retention>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        match Working::new(rows).tenancy_at(&Key::tenancy_record(self.tenant))? {
+        match rows.tenancy_at(&Key::tenancy_record(self.tenant))? {
             Some(record) => Ok(record.deletion.is_none().then(|| record.retention.clone())),
             // A tenant may have no record yet. One that the rows do not hold at all may be from before a restore, and its
             // number may become another tenant's.
@@ -257,7 +257,7 @@ impl Evaluate for GetMailKeys {
     type Answer = Vec<Sealed>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        let tenancy = Working::new(rows).tenancy_at(&Key::tenancy(self.tenant))?;
+        let tenancy = rows.tenancy_at(&Key::tenancy(self.tenant))?;
         Ok(tenancy.map(|known| known.keys.clone()).unwrap_or_default())
     }
 }
@@ -280,7 +280,7 @@ impl Evaluate for GetApiKey {
     type Answer = Option<SharedRow<ApiKey>>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        Working::new(rows).api_key_at(&Key::api_key(&self.id))
+        rows.api_key_at(&Key::api_key(&self.id))
     }
 }
 

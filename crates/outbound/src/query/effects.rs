@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::delivery::Effect;
-use switchward_state::{Due, IndexKey, Key, SharedRow, View as _, ViewError, Working};
+use switchward_state::{Due, IndexKey, Key, ReadRows as _, SharedRow, View as _, ViewError};
 
 use super::ShardView;
 use super::queues::Queue;
@@ -37,7 +37,7 @@ impl ShardView {
     /// # Errors
     /// A row cannot be read.
     pub(crate) fn effect(&self, key: &EffectKey) -> Result<Option<SharedRow<Effect>>, ViewError> {
-        Working::new(&self.0).outbox_at(&key.0)
+        self.0.outbox_at(&key.0)
     }
 
     /// The effect of this number; `None` if it is not in the outbox any more.
@@ -50,7 +50,7 @@ impl ShardView {
         session: SessionId,
         number: u64,
     ) -> Result<Option<SharedRow<Effect>>, ViewError> {
-        Working::new(&self.0).outbox_at(&Key::outbox(tenant, session, number))
+        self.0.outbox_at(&Key::outbox(tenant, session, number))
     }
 
     /// Visits the effects of a queue, those that are due earlier first, behind `after` if it is given, until `visit` breaks

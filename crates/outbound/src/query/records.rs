@@ -5,7 +5,7 @@ use switchward_machine::{OpenId, SessionId, TenantId};
 use switchward_state::catalogue::Tenancy;
 use switchward_state::delivery::MailCount;
 use switchward_state::session::Session;
-use switchward_state::{Key, SharedRow, ViewError, Working};
+use switchward_state::{Key, ReadRows as _, SharedRow, ViewError};
 
 use super::ShardView;
 
@@ -15,7 +15,7 @@ impl ShardView {
     /// # Errors
     /// A row cannot be read.
     pub(crate) fn tenancy(&self, tenant: TenantId) -> Result<Option<SharedRow<Tenancy>>, ViewError> {
-        Working::new(&self.0).tenancy_at(&Key::tenancy(tenant))
+        self.0.tenancy_at(&Key::tenancy(tenant))
     }
 
     /// The settings of a tenant as the catalogue records them; `None` if none were set yet, and in other shards.
@@ -23,7 +23,7 @@ impl ShardView {
     /// # Errors
     /// A row cannot be read.
     pub(crate) fn tenancy_record(&self, tenant: TenantId) -> Result<Option<SharedRow<Tenancy>>, ViewError> {
-        Working::new(&self.0).tenancy_at(&Key::tenancy_record(tenant))
+        self.0.tenancy_at(&Key::tenancy_record(tenant))
     }
 
     /// Returns true if a tenant has an endpoint of this id, as the catalogue records it; false in other shards.
@@ -44,7 +44,7 @@ impl ShardView {
         tenant: TenantId,
         id: SessionId,
     ) -> Result<Option<SharedRow<Session>>, ViewError> {
-        Working::new(&self.0).session(tenant, id)
+        self.0.session(tenant, id)
     }
 
     /// A work item, read between two entries; `None` if it is not open.
@@ -65,6 +65,6 @@ impl ShardView {
     /// # Errors
     /// A row cannot be read.
     pub(crate) fn mailed(&self, count: &MailCount) -> Result<u32, ViewError> {
-        Ok(Working::new(&self.0).mailed_at(&count.key)?.map_or(0, |mailed| *mailed))
+        Ok(self.0.mailed_at(&count.key)?.map_or(0, |mailed| *mailed))
     }
 }

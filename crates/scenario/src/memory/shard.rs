@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchward_engine::{decide, session_view};
+use switchward_engine::{decide, evolve, session_view};
 use switchward_machine::{TenantId, Time};
 use switchward_state::run::RunEvent;
 use switchward_state::seal::KeyRing;
 use switchward_state::{
-    Changes, Command, Decision, Event, Key, Kind, Reply, Row, Scope, View, ViewError, evolve, index_keys,
+    Changes, Command, Decision, Event, Key, Kind, Reply, Row, Scope, View, ViewError, index_keys,
 };
 
 use crate::system::{Answer, Broken, ring};

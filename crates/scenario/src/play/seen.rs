@@ -12,7 +12,7 @@ use switchward_state::delivery::{DeliveryEvent, EffectBody};
 use switchward_state::policy::Authorized;
 use switchward_state::session::{ReplyTokens, SessionEvent};
 use switchward_state::work::{OpenItemBody, WorkEvent, WorkItem};
-use switchward_state::{Event, IndexKey, Key, Kind, OpenItem, Row, Scope, Working};
+use switchward_state::{Event, IndexKey, Key, Kind, OpenItem, Row, Scope};
 
 use super::Player;
 use crate::script::Wanted;
@@ -239,7 +239,7 @@ fn open_gates(player: &Player<'_>, id: SessionId) -> Result<Vec<OpenGate>, Broke
         })?;
         let mut opens = Vec::with_capacity(gates.len());
         for (session, gate) in gates {
-            if let Some(open) = Working::new(view).gate(tenant, session, gate)? {
+            if let Some(open) = view.gate(tenant, session, gate)? {
                 opens.push(OpenGate::clone(&open));
             }
         }

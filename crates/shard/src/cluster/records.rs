@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_state::session::Session;
-use switchward_state::{Key, Kind, Row, SharedRow, View as _, Working};
+use switchward_state::{Key, Kind, ReadRows as _, Row, SharedRow, View as _};
 
 use super::Cluster;
 use crate::failure::Failure;
@@ -56,6 +56,6 @@ impl Cluster {
         id: SessionId,
     ) -> Result<Option<SharedRow<Session>>, Failure> {
         let rows = self.shard_of(id.bucket()).read().await?;
-        Working::new(&rows).session(tenant, id).map_err(|error| self.0.unreadable(&error))
+        rows.session(tenant, id).map_err(|error| self.0.unreadable(&error))
     }
 }

@@ -7,7 +7,7 @@ use switchward_machine::TenantId;
 use switchward_state::catalogue::Tenancy;
 use switchward_state::delivery::WebhookSource;
 use switchward_state::seal::{RingKeyId, Sealed, SecretOf};
-use switchward_state::{Key, Kind, Row, SharedRow, View as _, ViewError, Working};
+use switchward_state::{Key, Kind, ReadRows as _, Row, SharedRow, View as _, ViewError};
 use switchward_store::{Backup, StoreError};
 
 use super::Cluster;
@@ -140,14 +140,14 @@ fn tenants_in(view: &StateView) -> Result<Vec<TenantId>, ViewError> {
 
 /// A shard's copy of a tenant's record.
 fn copy_in(view: &StateView, tenant: TenantId) -> Result<Option<SharedRow<Tenancy>>, ViewError> {
-    Working::new(view).tenancy_at(&Key::tenancy(tenant))
+    view.tenancy_at(&Key::tenancy(tenant))
 }
 
 fn sealed_in(
     view: &StateView,
     tenant: TenantId,
 ) -> Result<(Option<SharedRow<Tenancy>>, Vec<WebhookSource>), ViewError> {
-    let tenancy = Working::new(view).tenancy_at(&Key::tenancy_record(tenant))?;
+    let tenancy = view.tenancy_at(&Key::tenancy_record(tenant))?;
     let mut sources = Vec::new();
     let prefix = Key::prefix_of_catalogue(tenant, Kind::WebhookSource);
     view.scan(&prefix, None, &mut |_, row| {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use switchward_engine::evolve;
 use switchward_machine::{Bucket, Time};
 use switchward_shard::{
     Clock, Cluster, Failure, Group, GroupOptions, GroupStart, LogRetention, LogStore, ManualClock, NoPeers,
@@ -14,7 +15,7 @@ use switchward_shard::{
 };
 use switchward_state::catalogue::CatalogueCommand;
 use switchward_state::seal::KeyRing;
-use switchward_state::{Body, Command, Decision, Key, Levels, Row, View, ViewError, evolve};
+use switchward_state::{Body, Command, Decision, Key, Levels, Row, View, ViewError};
 use switchward_store::{GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use switchward_testkit::{CommandGenerator, Rng, Rows};
 use tokio::runtime::{Builder, Runtime};

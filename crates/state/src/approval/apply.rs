@@ -9,10 +9,14 @@ use crate::limits::{ANSWERED_MAX, MAILED_MAX};
 use crate::policy::apply_calls;
 use crate::run::Held;
 use crate::work::apply as work;
-use crate::{ItemKind, Key, ListedItem, Open, OpenItem, Row, Site, ViewError, Working};
+use crate::{ItemKind, Key, ListedItem, Open, OpenItem, Row, Site, ViewError, WriteRows};
 
 /// Applies an event about a gate.
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &ApprovalEvent) -> Result<(), ViewError> {
+pub(crate) fn apply(
+    rows: &mut dyn WriteRows,
+    site: &Site<'_>,
+    event: &ApprovalEvent,
+) -> Result<(), ViewError> {
     let id = site.session()?;
     match event {
         ApprovalEvent::Opened { gate, run, body } => {
@@ -70,7 +74,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &ApprovalEve
 }
 
 /// Approvals are counted.
-fn voted(rows: &mut Working<'_>, site: &Site<'_>, change: Change<'_>) -> Result<(), ViewError> {
+fn voted(rows: &mut dyn WriteRows, site: &Site<'_>, change: Change<'_>) -> Result<(), ViewError> {
     let at = |gate| Ok::<_, ViewError>(Key::item(site.tenant, site.session()?, gate));
     match change {
         Change::Quorum { quorum } => rows.session_at_mut(&site.session_key()?)?.quorum = Some(quorum),
@@ -103,7 +107,7 @@ fn voted(rows: &mut Working<'_>, site: &Site<'_>, change: Change<'_>) -> Result<
 
 /// Others are asked, too, from now on.
 fn escalate(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     gate: OpenId,
     to: &[String],
@@ -124,7 +128,7 @@ fn escalate(
 }
 
 /// Somebody was written back to about a gate, which may be closed.
-fn answered(rows: &mut Working<'_>, site: &Site<'_>, gate: OpenId, to: &str) -> Result<(), ViewError> {
+fn answered(rows: &mut dyn WriteRows, site: &Site<'_>, gate: OpenId, to: &str) -> Result<(), ViewError> {
     let id = site.session()?;
     let (open, closed) = (Key::item(site.tenant, id, gate), Key::closed(site.tenant, id, gate));
     if rows.gate_at(&open)?.is_some() {
@@ -139,7 +143,7 @@ fn answered(rows: &mut Working<'_>, site: &Site<'_>, gate: OpenId, to: &str) -> 
 
 /// Moves a gate to the closed ones; a notice or a request that has not gone out yet has nothing left to say.
 fn close(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     gate: OpenId,
     resolution: Resolution,

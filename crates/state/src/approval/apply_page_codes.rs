@@ -2,9 +2,9 @@
 
 use crate::approval::{PageCodeFact, PageCodeStep, PageCodes};
 use crate::limits::HOUR_MS;
-use crate::{Key, Site, ViewError, Working};
+use crate::{Key, Site, ViewError, WriteRows};
 
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &PageCodeFact) -> Result<(), ViewError> {
+pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, fact: &PageCodeFact) -> Result<(), ViewError> {
     let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, fact.gate))?;
     let Some(asked) = &mut open.body.asked else { return Ok(()) };
     let known = asked.codes.iter().position(|codes| codes.to.eq_ignore_ascii_case(&fact.to));

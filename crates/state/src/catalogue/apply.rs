@@ -4,11 +4,11 @@ use crate::catalogue::{
     AssistantFact, CatalogueEvent, ClusterMap, Definition, Retired, Tenancy, TenantFact, Version, VersionFact,
 };
 use crate::limits::TENANT_CHANGES_MAX;
-use crate::{Key, Row, Scope, Site, ViewError, Working};
+use crate::{Key, Row, Scope, Site, ViewError, WriteRows};
 
 /// Applies an event about the catalogue.
 pub(crate) fn apply(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     event: &CatalogueEvent,
 ) -> Result<(), ViewError> {
@@ -69,7 +69,7 @@ pub(crate) fn apply(
 }
 
 /// Something about a tenant as a whole.
-fn of_tenant(rows: &mut Working<'_>, site: &Site<'_>, fact: &TenantFact) -> Result<(), ViewError> {
+fn of_tenant(rows: &mut dyn WriteRows, site: &Site<'_>, fact: &TenantFact) -> Result<(), ViewError> {
     match fact {
         TenantFact::Changed { number, change } => {
             rows.put(Key::tenant_change(site.tenant, *number), Row::TenantChange(change.clone()));
@@ -88,7 +88,7 @@ fn of_tenant(rows: &mut Working<'_>, site: &Site<'_>, fact: &TenantFact) -> Resu
 }
 
 fn deployed(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     name: &str,
     format: &str,

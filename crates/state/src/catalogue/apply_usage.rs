@@ -3,10 +3,10 @@
 use switchward_machine::{SessionId, TenantId};
 
 use crate::catalogue::Usage;
-use crate::{Key, Row, ViewError, Working};
+use crate::{Key, Row, ViewError, WriteRows};
 
 /// The row of what the tenant holds; it is made if there is none.
-fn of<'a>(rows: &'a mut Working<'_>, tenant: TenantId) -> Result<&'a mut Usage, ViewError> {
+fn of<'a>(rows: &'a mut dyn WriteRows, tenant: TenantId) -> Result<&'a mut Usage, ViewError> {
     let key = Key::usage(tenant);
     if rows.get(&key)?.is_none() {
         rows.put(key.clone(), Row::Usage(Usage::default()));
@@ -15,13 +15,13 @@ fn of<'a>(rows: &'a mut Working<'_>, tenant: TenantId) -> Result<&'a mut Usage, 
 }
 
 /// A session has begun.
-pub(crate) fn began(rows: &mut Working<'_>, tenant: TenantId) -> Result<(), ViewError> {
+pub(crate) fn began(rows: &mut dyn WriteRows, tenant: TenantId) -> Result<(), ViewError> {
     of(rows, tenant)?.sessions += 1;
     Ok(())
 }
 
 /// The history of a session has this many bytes more.
-pub(crate) fn grew(rows: &mut Working<'_>, tenant: TenantId, bytes: u64) -> Result<(), ViewError> {
+pub(crate) fn grew(rows: &mut dyn WriteRows, tenant: TenantId, bytes: u64) -> Result<(), ViewError> {
     let usage = of(rows, tenant)?;
     usage.bytes = usage.bytes.saturating_add(bytes);
     Ok(())
@@ -29,7 +29,7 @@ pub(crate) fn grew(rows: &mut Working<'_>, tenant: TenantId, bytes: u64) -> Resu
 
 /// A part of a session's history or of its replies had `before` bytes and has `after` now.
 pub(crate) fn replaced(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     tenant: TenantId,
     id: SessionId,
     before: u64,
@@ -46,7 +46,7 @@ pub(crate) fn replaced(
 }
 
 /// The row of a session is about to go.
-pub(crate) fn gone(rows: &mut Working<'_>, tenant: TenantId, id: SessionId) -> Result<(), ViewError> {
+pub(crate) fn gone(rows: &mut dyn WriteRows, tenant: TenantId, id: SessionId) -> Result<(), ViewError> {
     let session = rows.session(tenant, id)?;
     let Some(bytes) = session.map(|session| session.bytes) else { return Ok(()) };
     let usage = of(rows, tenant)?;

@@ -9,10 +9,14 @@ use crate::delivery::{
 };
 use crate::run::{Run, remember};
 use crate::session::Session;
-use crate::{Key, OutboxScope, Row, Site, ViewError, Working};
+use crate::{Key, OutboxScope, Row, Site, ViewError, WriteRows};
 
 /// Applies an event about what goes out.
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEvent) -> Result<(), ViewError> {
+pub(crate) fn apply(
+    rows: &mut dyn WriteRows,
+    site: &Site<'_>,
+    event: &DeliveryEvent,
+) -> Result<(), ViewError> {
     match event {
         DeliveryEvent::Queued { effect } => queued(rows, site, effect)?,
         DeliveryEvent::Acked { number } => arrived(rows, site, *number)?,
@@ -65,7 +69,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &DeliveryEve
 }
 
 /// An effect waits in its outbox from now on.
-fn queued(rows: &mut Working<'_>, site: &Site<'_>, effect: &Effect) -> Result<(), ViewError> {
+fn queued(rows: &mut dyn WriteRows, site: &Site<'_>, effect: &Effect) -> Result<(), ViewError> {
     let of = site.outbox()?;
     match of {
         OutboxScope::Session(id) => noted(rows, site, id, effect)?,
@@ -76,7 +80,7 @@ fn queued(rows: &mut Working<'_>, site: &Site<'_>, effect: &Effect) -> Result<()
 }
 
 /// An effect of a session is counted there; a mail is noted at its gate or in its run.
-fn noted(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId, effect: &Effect) -> Result<(), ViewError> {
+fn noted(rows: &mut dyn WriteRows, site: &Site<'_>, id: SessionId, effect: &Effect) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&site.session_key()?)?;
     session.next_id = effect.number + 1;
     if !effect.body.inner() {
@@ -117,7 +121,7 @@ fn noted(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId, effect: &Effect
 }
 
 /// A mail asks somebody at a gate. One about a gate that is closed asks nobody.
-fn asks(rows: &mut Working<'_>, gate: &Key, to: &str, number: u64) -> Result<(), ViewError> {
+fn asks(rows: &mut dyn WriteRows, gate: &Key, to: &str, number: u64) -> Result<(), ViewError> {
     if rows.gate_at(gate)?.is_some()
         && let Some(asked) = &mut rows.gate_at_mut(gate)?.body.asked
     {
@@ -141,7 +145,7 @@ fn written(run: &mut Run, to: &str, by_definition: bool) {
 
 /// A mail about a gate came back.
 fn bounced(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     gate: OpenId,
     to: &str,
@@ -156,7 +160,7 @@ fn bounced(
 }
 
 /// An effect has arrived: a mail counts for its hour.
-fn arrived(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+fn arrived(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     if let OutboxScope::Session(id) = site.outbox()? {
         mail_caps::count(rows, site.tenant, id, number, site.at)?;
     }
@@ -164,7 +168,7 @@ fn arrived(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), V
 }
 
 /// An effect has nothing left to do: it has arrived, or nobody wants it any more.
-fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+fn acked(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     let key = Key::outbox(site.tenant, site.outbox()?, number);
     let gate = match rows.outbox_at(&key)?.map(|effect| effect.body.clone()) {
         Some(EffectBody::Message { gate: Some(gate), .. }) => {
@@ -189,7 +193,7 @@ fn acked(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), Vie
 }
 
 /// An effect stands in its outbox no more; does nothing if it did not.
-pub(crate) fn goes(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+pub(crate) fn goes(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     let of = site.outbox()?;
     let key = Key::outbox(site.tenant, of, number);
     let Some(effect) = rows.outbox_at(&key)? else { return Ok(()) };
@@ -219,7 +223,7 @@ fn uncount(session: &mut Session, effect: &Effect) {
 }
 
 fn change(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     number: u64,
     how: impl FnOnce(&mut Effect),

@@ -3,11 +3,11 @@
 
 use crate::catalogue::{Tenancy, TenantOutbox};
 use crate::delivery::EndpointHealth;
-use crate::{Key, Row, Site, ViewError, Working};
+use crate::{Key, Row, Site, ViewError, WriteRows};
 
 /// Notes how an endpoint does.
 pub(crate) fn noted(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     id: &str,
     health: &EndpointHealth,
@@ -20,7 +20,7 @@ pub(crate) fn noted(
 }
 
 /// A message about the tenant itself waits to go out.
-pub(crate) fn queued(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+pub(crate) fn queued(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     change(rows, site, |tenancy| {
         let TenantOutbox { last, waiting } = tenancy.outbox.get_or_insert_default();
         (*last, *waiting) = (number, waiting.saturating_add(1));
@@ -28,7 +28,7 @@ pub(crate) fn queued(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Re
 }
 
 /// Such a message has arrived, or is given up.
-pub(crate) fn gone(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewError> {
+pub(crate) fn gone(rows: &mut dyn WriteRows, site: &Site<'_>) -> Result<(), ViewError> {
     change(rows, site, |tenancy| {
         let outbox = tenancy.outbox.get_or_insert_default();
         outbox.waiting = outbox.waiting.saturating_sub(1);
@@ -36,7 +36,11 @@ pub(crate) fn gone(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewEr
 }
 
 /// Changes the tenant's record.
-fn change(rows: &mut Working<'_>, site: &Site<'_>, how: impl FnOnce(&mut Tenancy)) -> Result<(), ViewError> {
+fn change(
+    rows: &mut dyn WriteRows,
+    site: &Site<'_>,
+    how: impl FnOnce(&mut Tenancy),
+) -> Result<(), ViewError> {
     let key = Key::tenancy_record(site.tenant);
     let Some(mut tenancy) = rows.tenancy_at(&key)?.map(|known| Tenancy::clone(&known)) else {
         return Err(ViewError(format!("key {key:?} holds no tenancy")));

@@ -14,7 +14,7 @@ use crate::approval::{OpenGate, mailbox};
 use crate::delivery::{Effect, EffectBody, MailCap, MailFull, Purpose};
 use crate::limits::MAILS_COUNTED_MAX;
 use crate::policy::period;
-use crate::{Actor, Key, Row, View, ViewError, Working};
+use crate::{Actor, Key, ReadRows, Row, View, ViewError, WriteRows};
 
 /// One count that a mail is a part of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +37,7 @@ pub fn mail_counts(
     effect: &Effect,
     now: Time,
 ) -> Result<Vec<MailCount>, ViewError> {
-    counts(&Working::new(view), tenant, session, effect, now)
+    counts(view, tenant, session, effect, now)
 }
 
 impl MailFull {
@@ -61,7 +61,7 @@ pub fn mail_full(
     now: Time,
     under_way: impl Fn(&MailCount) -> u32,
 ) -> Result<Option<MailFull>, ViewError> {
-    full(&Working::new(view), tenant, session, effect, counts, now, under_way)
+    full(view, tenant, session, effect, counts, now, under_way)
 }
 
 /// How many mails an hour each of these counts may have for a mail to go out: all of its cap for the first mail about a gate,
@@ -76,13 +76,13 @@ pub fn mail_limits(
     effect: &Effect,
     counts: &[MailCount],
 ) -> Result<Vec<u32>, ViewError> {
-    let first = notifies_first(&Working::new(view), tenant, session, effect)?;
+    let first = notifies_first(view, tenant, session, effect)?;
     let limit = |count: &MailCount| if first { count.cap.most() } else { count.cap.most_of_any() };
     Ok(counts.iter().map(limit).collect())
 }
 
 fn counts(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     session: SessionId,
     effect: &Effect,
@@ -116,7 +116,7 @@ fn counts(
 
 /// The requester of a mail, see [`MailCap::Requester`]; `None` if the server itself started the session.
 fn requester(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     session: SessionId,
     gate: Option<OpenId>,
@@ -133,7 +133,7 @@ fn requester(
 }
 
 fn full(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     session: SessionId,
     effect: &Effect,
@@ -161,7 +161,7 @@ fn full(
 
 /// Whether a mail is the request of an open gate of which nobody has been notified so far.
 fn notifies_first(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     session: SessionId,
     effect: &Effect,
@@ -176,7 +176,7 @@ fn notifies_first(
 
 /// A mail has gone out.
 pub(crate) fn count(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     tenant: TenantId,
     session: SessionId,
     number: u64,
@@ -194,7 +194,7 @@ pub(crate) fn count(
 /// that nobody has tried to send so far is counted with those that have gone out at this time, the first
 /// [`MAILS_COUNTED_MAX`] of the gate.
 pub fn waiting(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     session: SessionId,
     open: &OpenGate,

@@ -3,10 +3,10 @@
 use crate::limits::TOOLS_NOTED_MAX;
 use crate::policy::{PolicyEvent, PolicyFact, apply_ledger};
 use crate::session::Session;
-use crate::{Key, Row, Site, ViewError, Working};
+use crate::{Key, Row, Site, ViewError, WriteRows};
 
 /// Applies an event about calls, usage, ledgers or policy documents.
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &PolicyEvent) -> Result<(), ViewError> {
+pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &PolicyEvent) -> Result<(), ViewError> {
     match event {
         PolicyEvent::CallPermitted { number, call, mail, .. } => {
             let session = rows.session_at_mut(&site.session_key()?)?;
@@ -65,7 +65,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &PolicyEvent
 }
 
 /// Forgets a call and what it reserved.
-fn forget(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+fn forget(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     let key = Key::call(site.tenant, site.session()?, number);
     let reserved = rows.call_at(&key)?.map_or(0, |call| call.reserved.0);
     let session = rows.session_at_mut(&site.session_key()?)?;
@@ -76,7 +76,7 @@ fn forget(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), Vi
 }
 
 /// Notes for the active leaf that a tool was called at its node.
-fn called(rows: &mut Working<'_>, site: &Site<'_>, tool: &str, success: bool) -> Result<(), ViewError> {
+fn called(rows: &mut dyn WriteRows, site: &Site<'_>, tool: &str, success: bool) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&site.session_key()?)?;
     if session.status.ended() {
         return Ok(());
@@ -93,7 +93,7 @@ fn called(rows: &mut Working<'_>, site: &Site<'_>, tool: &str, success: bool) ->
 }
 
 /// Forgets a grant and what it reserved.
-pub(crate) fn drop_grant(rows: &mut Working<'_>, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+pub(crate) fn drop_grant(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     let key = Key::grant(site.tenant, site.session()?, number);
     let reserved = rows.grant_at(&key)?.map_or(0, |grant| grant.reserved.0);
     let session = rows.session_at_mut(&site.session_key()?)?;

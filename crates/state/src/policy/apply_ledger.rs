@@ -4,10 +4,10 @@ use switchward_machine::{Limit, Time};
 
 use crate::limits::RESERVATION_LAPSE_MS;
 use crate::policy::{LedgerRow, LedgerRule, PolicyEvent, Reservation};
-use crate::{Key, Kind, Row, Scope, Site, ViewError, Working};
+use crate::{Key, Kind, Row, Scope, Site, ViewError, WriteRows};
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are sorted out before")]
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &PolicyEvent) -> Result<(), ViewError> {
+pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &PolicyEvent) -> Result<(), ViewError> {
     match event {
         PolicyEvent::LedgerReserved { call, rules, estimate } => each(rows, site, rules, |row| {
             let held = Reservation { call: *call, at: site.at, estimate: *estimate, confirmed: false };
@@ -33,7 +33,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &PolicyEvent
 
 /// Changes the row of every rule, which is created on first use.
 fn each(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     rules: &[LedgerRule],
     change: impl Fn(&mut LedgerRow),
@@ -59,7 +59,7 @@ fn window(limit: &Limit) -> u64 {
     }
 }
 
-fn swept(rows: &mut Working<'_>, site: &Site<'_>, key: &[u8]) -> Result<(), ViewError> {
+fn swept(rows: &mut dyn WriteRows, site: &Site<'_>, key: &[u8]) -> Result<(), ViewError> {
     let key = Key::from_bytes(key).ok_or_else(|| ViewError("a swept key is too short".into()))?;
     if key.is(Kind::Request) || key.is(Kind::Mailed) {
         rows.delete(key);

@@ -3,7 +3,7 @@
 use switchward_machine::{Limit, Micros, TenantId, Time};
 
 use crate::policy::{LedgerRow, LedgerRule, LimitCheck, LimitLeft, LimitOutcome, Remaining};
-use crate::{Key, View, ViewError, Working};
+use crate::{Key, ReadRows, View, ViewError};
 
 /// Checks the limits of these rules now; all of them count in ledgers of the shard whose rows these are. Changes nothing.
 /// `now` is a time of that shard; one before its last decision is moved up to it.
@@ -17,9 +17,8 @@ pub fn check_limits(
     estimate: Micros,
     now: Time,
 ) -> Result<LimitCheck, ViewError> {
-    let rows = Working::new(view);
-    let last = rows.clock_at(&Key::clock())?.map_or(Time(0), |at| *at);
-    check_limits_in(&rows, tenant, rules, estimate, now.max(last))
+    let last = view.clock_at(&Key::clock())?.map_or(Time(0), |at| *at);
+    check_limits_in(view, tenant, rules, estimate, now.max(last))
 }
 
 /// The same, of rows that a turn works on.
@@ -27,7 +26,7 @@ pub fn check_limits(
 /// # Errors
 /// A row cannot be read.
 pub fn check_limits_in(
-    rows: &Working<'_>,
+    rows: &dyn ReadRows,
     tenant: TenantId,
     rules: &[LedgerRule],
     estimate: Micros,

@@ -6,10 +6,10 @@ use super::apply_children;
 use crate::limits::EVENTS_NOTED_MAX;
 use crate::run::{Choice, Data, Json, PendingFact, Run, RunEvent};
 use crate::session::Early;
-use crate::{Key, Row, Site, ViewError, Working};
+use crate::{Key, Row, Site, ViewError, WriteRows};
 
 /// Applies an event about a run.
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
+pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
     let id = site.session()?;
     let run_key = |run: RunId| Key::run(site.tenant, id, run);
     match event {
@@ -63,7 +63,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -
 }
 
 /// A node is entered: what belonged to the entry before is forgotten.
-fn enter(rows: &mut Working<'_>, site: &Site<'_>, run: RunId, node: NodeIx) -> Result<(), ViewError> {
+fn enter(rows: &mut dyn WriteRows, site: &Site<'_>, run: RunId, node: NodeIx) -> Result<(), ViewError> {
     let sequence = rows.session_at_mut(&site.session_key()?)?.sequence;
     let at = rows.run_at_mut(&Key::run(site.tenant, site.session()?, run))?;
     at.node = node;
@@ -83,7 +83,7 @@ fn enter(rows: &mut Working<'_>, site: &Site<'_>, run: RunId, node: NodeIx) -> R
 }
 
 /// A run ends, and with the last one its session.
-fn end(rows: &mut Working<'_>, site: &Site<'_>, run: RunId, ending: &Ending) -> Result<(), ViewError> {
+fn end(rows: &mut dyn WriteRows, site: &Site<'_>, run: RunId, ending: &Ending) -> Result<(), ViewError> {
     let at = rows.run_at_mut(&Key::run(site.tenant, site.session()?, run))?;
     at.ending = Some(ending.clone());
     at.held = None;
@@ -100,7 +100,7 @@ fn end(rows: &mut Working<'_>, site: &Site<'_>, run: RunId, ending: &Ending) -> 
 }
 
 /// A run exists from now on.
-fn create(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
+fn create(rows: &mut dyn WriteRows, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
     let RunEvent::Created { run, machine, of, queued } = event else { return Ok(()) };
     let key = Key::run(site.tenant, site.session()?, *run);
 
@@ -153,7 +153,7 @@ pub(crate) fn fresh(since: Time, machine: Digest, definition: String, version: u
 }
 
 /// Data wait for an approval to close, or enter because it has.
-fn pending(rows: &mut Working<'_>, site: &Site<'_>, fact: &PendingFact) -> Result<(), ViewError> {
+fn pending(rows: &mut dyn WriteRows, site: &Site<'_>, fact: &PendingFact) -> Result<(), ViewError> {
     let id = site.session()?;
     match fact {
         PendingFact::Held { run, input, .. } => {
@@ -179,7 +179,7 @@ fn turned(at: &mut Run) {
     at.choice = None;
 }
 
-fn write(rows: &mut Working<'_>, at: Key, key: &str, value: &Json) -> Result<(), ViewError> {
+fn write(rows: &mut dyn WriteRows, at: Key, key: &str, value: &Json) -> Result<(), ViewError> {
     if rows.data_at(&at)?.is_none() {
         rows.put(at.clone(), Row::Data(Data::default()));
     }
@@ -189,7 +189,7 @@ fn write(rows: &mut Working<'_>, at: Key, key: &str, value: &Json) -> Result<(),
 
 /// What comes from outside.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other facts are sorted out before")]
-fn events(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
+fn events(rows: &mut dyn WriteRows, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
     let id = site.session()?;
     match event {
         RunEvent::EventRecorded { run, key, early, source } => {
@@ -222,7 +222,7 @@ fn events(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -> Result<(
 }
 
 /// Keeps an event that nothing listens to yet.
-fn keep(rows: &mut Working<'_>, site: &Site<'_>, early: Early) -> Result<(), ViewError> {
+fn keep(rows: &mut dyn WriteRows, site: &Site<'_>, early: Early) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&site.session_key()?)?;
     session.early.retain(|kept| site.at < kept.until);
     session.early.push(early);
@@ -230,7 +230,7 @@ fn keep(rows: &mut Working<'_>, site: &Site<'_>, early: Early) -> Result<(), Vie
 }
 
 /// Notes that an event has come since the node was entered.
-fn see(rows: &mut Working<'_>, run: &Key, event: &str) -> Result<(), ViewError> {
+fn see(rows: &mut dyn WriteRows, run: &Key, event: &str) -> Result<(), ViewError> {
     let seen = &mut rows.run_at_mut(run)?.seen;
     if seen.len() < EVENTS_NOTED_MAX && !seen.iter().any(|known| known == event) {
         seen.push(event.to_owned());
@@ -239,7 +239,7 @@ fn see(rows: &mut Working<'_>, run: &Key, event: &str) -> Result<(), ViewError> 
 }
 
 /// The session is about this run now.
-fn activate(rows: &mut Working<'_>, site: &Site<'_>, run: RunId) -> Result<(), ViewError> {
+fn activate(rows: &mut dyn WriteRows, site: &Site<'_>, run: RunId) -> Result<(), ViewError> {
     let key = Key::run(site.tenant, site.session()?, run);
     let found = rows.run_at(&key)?.ok_or_else(|| ViewError(format!("key {key:?} holds no run")))?;
     let (definition, version, machine) = (found.definition.clone(), found.version, found.machine);

@@ -3,10 +3,10 @@
 use switchward_machine::RunId;
 
 use crate::run::{Parent, Run, RunEvent, Slot, fresh, remember};
-use crate::{Key, Row, Site, ViewError, Working};
+use crate::{Key, ReadRows, Row, Site, ViewError, WriteRows};
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other facts are sorted out before")]
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
+pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &RunEvent) -> Result<(), ViewError> {
     let id = site.session()?;
     let run_key = |run: RunId| Key::run(site.tenant, id, run);
     match event {
@@ -58,6 +58,6 @@ fn slot_key(site: &Site<'_>, parent: Parent) -> Result<Key, ViewError> {
 }
 
 /// How many nodes a run has entered since the last input from outside.
-fn drained(rows: &Working<'_>, site: &Site<'_>, run: RunId) -> Result<u32, ViewError> {
+fn drained(rows: &dyn ReadRows, site: &Site<'_>, run: RunId) -> Result<u32, ViewError> {
     Ok(rows.run(site.tenant, site.session()?, run)?.drained)
 }

@@ -6,10 +6,14 @@ use crate::catalogue::apply_usage;
 use crate::session::{
     FIRST_ID, LastMessage, Meters, Replies, Session, SessionEvent, Speaker, apply_removal, remember,
 };
-use crate::{Key, Row, Site, ViewError, Working};
+use crate::{Key, Row, Site, ViewError, WriteRows};
 
 /// Applies an event about a session.
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &SessionEvent) -> Result<(), ViewError> {
+pub(crate) fn apply(
+    rows: &mut dyn WriteRows,
+    site: &Site<'_>,
+    event: &SessionEvent,
+) -> Result<(), ViewError> {
     match event {
         SessionEvent::Started { .. } => {
             rows.put(site.session_key()?, Row::Session(started(site, event)));
@@ -46,7 +50,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &SessionEven
 }
 
 /// Keeps what was said last, for guards that ask for the user's word; an agent's own words are none.
-fn posted(rows: &mut Working<'_>, site: &Site<'_>, text: &str, speaker: Speaker) -> Result<(), ViewError> {
+fn posted(rows: &mut dyn WriteRows, site: &Site<'_>, text: &str, speaker: Speaker) -> Result<(), ViewError> {
     if speaker != Speaker::Agent {
         let sequence = rows.session_at_mut(&site.session_key()?)?.sequence;
         let said = LastMessage { text: text.to_owned(), by_user: speaker == Speaker::User, sequence };

@@ -6,9 +6,9 @@ use switchward_machine::{Digest, SessionId, Time};
 use crate::catalogue::apply_usage;
 use crate::limits::KEPT_DECISIONS_MAX;
 use crate::session::{Removal, RemovalFact, Removed, Removing, Replies, Session, StoredReply, redact};
-use crate::{Key, Kind, Row, SharedRow, Site, StoredHistory, ViewError, Working};
+use crate::{Key, Kind, ReadRows, Row, SharedRow, Site, StoredHistory, ViewError, WriteRows};
 
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, fact: &RemovalFact) -> Result<(), ViewError> {
+pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, fact: &RemovalFact) -> Result<(), ViewError> {
     match fact {
         RemovalFact::Begun { how, by, request } => {
             begin(rows, site, site.session()?, *how, by, request.clone())
@@ -33,14 +33,14 @@ fn key_of(bytes: &[u8]) -> Result<Key, ViewError> {
     Key::from_bytes(bytes).ok_or_else(|| ViewError("a removed key is too short".into()))
 }
 
-fn removal(rows: &Working<'_>, site: &Site<'_>, id: SessionId) -> Result<Removal, ViewError> {
+fn removal(rows: &dyn ReadRows, site: &Site<'_>, id: SessionId) -> Result<Removal, ViewError> {
     let session = rows.session(site.tenant, id)?;
     let found = session.and_then(|session| session.removal.as_deref().cloned());
     found.ok_or_else(|| ViewError("a session is removed whose removal never began".into()))
 }
 
 fn begin(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     id: SessionId,
     how: Removing,
@@ -66,7 +66,7 @@ fn begin(
 }
 
 /// Rows of it are gone, or hold only what remains.
-fn gone(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId, keys: &[ByteVec]) -> Result<(), ViewError> {
+fn gone(rows: &mut dyn WriteRows, site: &Site<'_>, id: SessionId, keys: &[ByteVec]) -> Result<(), ViewError> {
     let how = removal(rows, site, id)?.how;
     keys.iter().try_for_each(|key| row(rows, site, id, how, &key_of(key)?))
 }
@@ -89,7 +89,7 @@ fn mark(session: &mut Session, how: Removing, by: &str, at: Time) {
 }
 
 /// What remains of the session from now on. What an earlier removal has kept of its decisions is kept on.
-fn keep(rows: &mut Working<'_>, key: Key, mut removed: Removed) -> Result<(), ViewError> {
+fn keep(rows: &mut dyn WriteRows, key: Key, mut removed: Removed) -> Result<(), ViewError> {
     if let Some(before) = rows.removed_at(&key)? {
         let same = before.created == removed.created && removed.how != Removing::Deleted;
         if same {
@@ -105,7 +105,7 @@ fn keep(rows: &mut Working<'_>, key: Key, mut removed: Removed) -> Result<(), Vi
 }
 
 /// Removes what is kept past the rule for decisions. The record of an erasure stays, without its decisions.
-fn forget(rows: &mut Working<'_>, key: Key) -> Result<(), ViewError> {
+fn forget(rows: &mut dyn WriteRows, key: Key) -> Result<(), ViewError> {
     if rows.removed_at(&key)?.is_some_and(|kept| kept.how == Removing::Erased) {
         rows.removed_at_mut(&key)?.decisions.clear();
     } else {
@@ -116,7 +116,7 @@ fn forget(rows: &mut Working<'_>, key: Key) -> Result<(), ViewError> {
 
 /// Removes a row, or what of it `how` does not leave.
 fn row(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     id: SessionId,
     how: Removing,
@@ -136,13 +136,13 @@ fn row(
 }
 
 /// The remembered reply of this key; `None` for a key of another kind.
-fn reply_of(rows: &Working<'_>, key: &Key) -> Result<Option<SharedRow<StoredReply>>, ViewError> {
+fn reply_of(rows: &dyn ReadRows, key: &Key) -> Result<Option<SharedRow<StoredReply>>, ViewError> {
     if key.is(Kind::Reply) { rows.reply_at(key) } else { Ok(None) }
 }
 
 /// A part of its history: who decided what is kept.
 fn history(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     id: SessionId,
     how: Removing,
@@ -174,7 +174,7 @@ fn history(
     apply_usage::replaced(rows, site.tenant, id, before, after)
 }
 
-fn done(rows: &mut Working<'_>, site: &Site<'_>, id: SessionId) -> Result<(), ViewError> {
+fn done(rows: &mut dyn WriteRows, site: &Site<'_>, id: SessionId) -> Result<(), ViewError> {
     let removal = removal(rows, site, id)?;
     let kept = Key::removed(site.tenant, id);
     match removal.how {

@@ -6,14 +6,14 @@ use super::replies::{Chained, Remembered, Replies};
 use super::stored_reply::{NextReply, ReplySource, StoredReply};
 use crate::catalogue::apply_usage;
 use crate::limits::{REPLIES_FORGOTTEN_MAX, REPLIES_KEPT_MS, REPLIES_LISTED_MAX, REPLIES_SWEPT_MAX};
-use crate::{Key, Row, Site, ViewError, Working};
+use crate::{Key, Row, Site, ViewError, WriteRows};
 
 /// The hash of a request id, see [`RequestId::hash`](crate::RequestId::hash).
 type Hash = [u8; 16];
 
 /// The replies of one session while they change, with its rows.
-struct Change<'w, 'b> {
-    rows: &'w mut Working<'b>,
+struct Change<'w> {
+    rows: &'w mut dyn WriteRows,
     site: &'w Site<'w>,
     session: SessionId,
     replies: Replies,
@@ -21,7 +21,7 @@ struct Change<'w, 'b> {
 
 /// Remembers the reply to a command of the site's session, and forgets some of those whose time is over.
 pub(crate) fn remember(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     hash: Hash,
     source: ReplySource,
@@ -35,7 +35,7 @@ pub(crate) fn remember(
 }
 
 /// Forgets the oldest replies of a session that has ended, at most [`REPLIES_SWEPT_MAX`] of them.
-pub(crate) fn sweep(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewError> {
+pub(crate) fn sweep(rows: &mut dyn WriteRows, site: &Site<'_>) -> Result<(), ViewError> {
     change(rows, site, |change| {
         change.replies.sweeps = change.replies.sweeps.saturating_add(1);
         (0..REPLIES_SWEPT_MAX).try_for_each(|_| change.forget_first())
@@ -43,9 +43,9 @@ pub(crate) fn sweep(rows: &mut Working<'_>, site: &Site<'_>) -> Result<(), ViewE
 }
 
 fn change(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
-    how: impl FnOnce(&mut Change<'_, '_>) -> Result<(), ViewError>,
+    how: impl FnOnce(&mut Change<'_>) -> Result<(), ViewError>,
 ) -> Result<(), ViewError> {
     let (key, session) = (site.session_key()?, site.session()?);
     let replies = std::mem::take(&mut rows.session_at_mut(&key)?.replies);
@@ -58,7 +58,7 @@ fn change(
     if before == after { Ok(()) } else { apply_usage::replaced(rows, site.tenant, session, before, after) }
 }
 
-impl Change<'_, '_> {
+impl Change<'_> {
     fn key(&self, hash: Hash) -> Key {
         Key::reply(self.site.tenant, self.session, hash)
     }

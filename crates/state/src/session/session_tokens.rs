@@ -4,7 +4,7 @@ use switchward_machine::{SessionId, TenantId};
 
 use crate::approval::MailKey;
 use crate::session::ReplyTokens;
-use crate::{View, ViewError, Working};
+use crate::{View, ViewError};
 
 impl ReplyTokens {
     /// Those of one session of the tenant with this name, made with the first of these keys.
@@ -22,9 +22,8 @@ impl ReplyTokens {
         tenant: TenantId,
         session: SessionId,
     ) -> Result<Option<Self>, ViewError> {
-        let rows = Working::new(view);
-        let name = rows.session(tenant, session)?.and_then(|row| row.reply_tenant.clone());
+        let name = view.session(tenant, session)?.and_then(|row| row.reply_tenant.clone());
         let Some(name) = name else { return Ok(None) };
-        Ok(Some(Self::of_one(name, session, rows.mail_keys(tenant)?)))
+        Ok(Some(Self::of_one(name, session, view.mail_keys(tenant)?)))
     }
 }

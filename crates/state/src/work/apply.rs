@@ -4,10 +4,10 @@ use switchward_machine::{OpenId, RunId};
 
 use crate::run::Unknown;
 use crate::work::{About, Lease, OpenItemBody, Owed, WorkEvent};
-use crate::{ItemHead, Key, ListedItem, OpenItem, Row, Site, ViewError, Working};
+use crate::{ItemHead, Key, ListedItem, OpenItem, Row, Site, ViewError, WriteRows};
 
 /// Applies an event about an open item.
-pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &WorkEvent) -> Result<(), ViewError> {
+pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &WorkEvent) -> Result<(), ViewError> {
     match event {
         WorkEvent::Opened { item, run, body, trace } => {
             let listed = ListedItem { item: *item, run: *run, kind: body.kind() };
@@ -34,7 +34,7 @@ pub(crate) fn apply(rows: &mut Working<'_>, site: &Site<'_>, event: &WorkEvent) 
 
 /// Work, a wait or a timer is open, of the node that the run stands in.
 fn opened(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     listed: ListedItem,
     body: OpenItemBody,
@@ -48,7 +48,7 @@ fn opened(
 
 /// Lists an item that is open from now on, of the node that its run stands in; gives the head of its row.
 pub(crate) fn open(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     listed: ListedItem,
 ) -> Result<ItemHead, ViewError> {
@@ -61,7 +61,7 @@ pub(crate) fn open(
 
 /// Forgets an item that was open. Input from outside has come for it, and it is closed.
 pub(crate) fn input_taken(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     run: RunId,
     item: OpenId,
@@ -71,7 +71,7 @@ pub(crate) fn input_taken(
 }
 
 /// An item is open no longer: its row and its line in the session's list are gone.
-pub(crate) fn close(rows: &mut Working<'_>, site: &Site<'_>, item: OpenId) -> Result<(), ViewError> {
+pub(crate) fn close(rows: &mut dyn WriteRows, site: &Site<'_>, item: OpenId) -> Result<(), ViewError> {
     rows.session_at_mut(&site.session_key()?)?.items.retain(|listed| listed.item != item);
     rows.delete(Key::item(site.tenant, site.session()?, item));
     Ok(())
@@ -79,7 +79,7 @@ pub(crate) fn close(rows: &mut Working<'_>, site: &Site<'_>, item: OpenId) -> Re
 
 /// Remembers work whose outcome nobody knows, for the next attempt at it; what is known is forgotten.
 fn outcome(
-    rows: &mut Working<'_>,
+    rows: &mut dyn WriteRows,
     site: &Site<'_>,
     run: RunId,
     item: OpenId,
@@ -98,6 +98,6 @@ fn outcome(
 }
 
 /// Open work, to change.
-fn owed<'r>(rows: &'r mut Working<'_>, site: &Site<'_>, item: OpenId) -> Result<&'r mut Owed, ViewError> {
+fn owed<'r>(rows: &'r mut dyn WriteRows, site: &Site<'_>, item: OpenId) -> Result<&'r mut Owed, ViewError> {
     Ok(&mut rows.work_at_mut(&Key::item(site.tenant, site.session()?, item))?.body.owed)
 }

@@ -1,4 +1,4 @@
-//! The forms of what is stored and sent: one value of each in a golden file, and each of them read back. And what a batch reads.
+//! The forms of what is stored and sent: one value of each in a golden file, and each of them read back.
 
 #![expect(
     clippy::unwrap_used,
@@ -6,7 +6,6 @@
     reason = "a test that cannot go on has failed, and golden files are files"
 )]
 
-mod batch;
 mod commands;
 mod random;
 mod replies;

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use switchward_engine::evolve;
 use switchward_scenario::{Broken, ShardIx};
-use switchward_state::{Decision, Event, evolve};
+use switchward_state::{Decision, Event};
 
 use super::{Careful, CarefulMemory};
 use crate::{Rows, kind};

@@ -10,7 +10,7 @@ use switchward_state::delivery::{EffectBody, Outbox, Purpose};
 use switchward_state::policy::PolicyCommand;
 use switchward_state::run::Slot;
 use switchward_state::session::{Session, SessionCommand};
-use switchward_state::{Body, Command, Key, Kind, OpenItem, Row, Scope, View, Working};
+use switchward_state::{Body, Command, Key, Kind, OpenItem, ReadRows as _, Row, Scope, View};
 
 use super::CarefulMemory;
 use super::assistants::assistant_again;
@@ -259,7 +259,7 @@ fn runs(shard: &Shard, tenant: TenantId, id: SessionId, run: RunId) -> Result<()
 
 /// A notice waits only for as long as its gate is open.
 fn notice(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId) -> Result<(), Broken> {
-    match Working::new(shard).gate(tenant, id, gate)? {
+    match shard.gate(tenant, id, gate)? {
         Some(_) => Ok(()),
         None => Err(Broken(format!("a notice is about {gate:?}, which is not open"))),
     }
@@ -267,7 +267,7 @@ fn notice(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId) -> Resul
 
 /// A mail that asks for a decision waits only while its gate is open and knows of it; answers may wait longer.
 fn asked(shard: &Shard, tenant: TenantId, id: SessionId, gate: OpenId, number: u64) -> Result<(), Broken> {
-    let open = Working::new(shard).gate(tenant, id, gate)?;
+    let open = shard.gate(tenant, id, gate)?;
     let asked = open.as_ref().and_then(|open| open.body.asked.as_ref());
     let known = asked.is_some_and(|asked| asked.mails.contains(&number));
     if known { Ok(()) } else { Err(Broken(format!("a mail asks about {gate:?}, which is not open"))) }

@@ -5,8 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_machine::{RunId, SessionId, TenantId, Time};
 use switchward_state::seal::KeyRing;
-use switchward_state::{Key, Row, View, ViewError, Working};
+use switchward_state::{Key, ReadRows as _, Row, View, ViewError};
 use switchward_testkit::Rows;
+
+use super::Working;
 
 /// Rows that count how often one of them is read.
 struct Counted {
