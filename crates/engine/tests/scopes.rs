@@ -1,7 +1,5 @@
 //! A command is decided only in a scope that its kind may have.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use switchward_engine::decide;
 use switchward_machine::{Micros, SessionId, TenantId, Time};
 use switchward_state::catalogue::{CatalogueCommand, DeleteAssistant};

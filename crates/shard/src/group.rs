@@ -115,7 +115,7 @@ impl GroupParts {
             Some(_) => WriteLevel::of_member(options.levels),
         };
         let shared = Shared::new(state, options.snapshots.clone(), options.ring.clone(), log.failed(), level);
-        let machine = StateMachine::open(Arc::new(shared), log.clone())?;
+        let machine = StateMachine::open(Arc::new(shared), Arc::clone(&options.log))?;
         let purged = log.purged()?;
         check_beginning(options.group, log.first()?, purged)?;
         check_whole(options.group, machine.last_applied(), purged)?;

@@ -10,12 +10,12 @@ use std::sync::{Arc, atomic::Ordering};
 use switchward_state::catalogue::{CatalogueEvent, TenantFact};
 use switchward_state::session::{RemovalFact, Removing, Session, SessionEvent};
 use switchward_state::{Changes, Decision, Event, IndexKey, Key, Kind, Row, index_keys, may_be_indexed};
+use switchward_store::GroupLog;
 
 use crate::blocking::blocking;
 use crate::codec::{Applied, encode_json};
 use crate::evolved::{caught, evolved};
 use crate::limits::DISK_WAIT;
-use crate::log_store::LogStore;
 use crate::mark::Mark;
 use crate::metrics::ShardMetrics;
 use crate::record::Stored;
@@ -27,7 +27,7 @@ use crate::types::{LogId, Membership, Snapshot, SnapshotMeta, TypeConfig};
 /// One group's state, and the tasks that are notified when it changes.
 pub struct StateMachine {
     shared: Arc<Shared>,
-    log: LogStore,
+    log: Arc<dyn GroupLog>,
     applied: Applied,
     /// The prefixes of the index entries that the leader's tasks are notified of.
     relay: Vec<u8>,
@@ -40,7 +40,7 @@ impl StateMachine {
     ///
     /// # Errors
     /// The stored position cannot be read or synced, or the rows are of a feature level that this server does not know.
-    pub(crate) fn open(shared: Arc<Shared>, log: LogStore) -> io::Result<Self> {
+    pub(crate) fn open(shared: Arc<Shared>, log: Arc<dyn GroupLog>) -> io::Result<Self> {
         // What an earlier process wrote may not be on disk yet, and the log is purged up to what is.
         let applied = shared.persist()?.unwrap_or_default();
         shared.check_level()?;
@@ -57,7 +57,8 @@ impl StateMachine {
 
     /// Returns true if this server never had an entry or a row of the group.
     fn is_new(&self) -> io::Result<bool> {
-        Ok(self.applied.last.is_none() && self.log.first()?.is_none() && self.log.purged()?.is_none())
+        let logged = self.log.first_last(self.shared.state.group()).map_err(broken)?;
+        Ok(self.applied.last.is_none() && logged.is_none())
     }
 
     /// The part that the shard's loop and its tasks need.

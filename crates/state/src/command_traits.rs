@@ -33,7 +33,7 @@ pub struct CommandTraits {
 /// What the caller of a command is shown after it, beside the reply's own words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// Nothing.
+    /// No more than the reply has.
     Nothing,
     /// Where the session stands.
     Session,
@@ -46,7 +46,7 @@ pub enum Shown {
 pub enum ChangedTenant {
     /// The command's own.
     Own,
-    /// This one.
+    /// Another one: an operator's command is about it.
     Named(TenantId),
 }
 

@@ -30,8 +30,8 @@ impl Command {
 
     /// Attaches the ledger's answer; a command that needs none stays as it is.
     pub fn take_along(&mut self, limits: Option<LimitCheck>) {
-        if let Some(place) = self.body.limits_mut() {
-            *place = limits;
+        if let Some(asked) = self.body.limits_mut() {
+            *asked = limits;
         }
     }
 }

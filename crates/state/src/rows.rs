@@ -104,7 +104,7 @@ macro_rules! writes_items {
     )*};
 }
 
-/// Rows to read.
+/// Rows by their keys, with the changes that were made so far. Every [`View`] is one.
 pub trait ReadRows {
     /// The row of this key.
     ///
@@ -248,7 +248,7 @@ pub trait WriteRows: ReadRows {
     /// Puts a row; it replaces what was there.
     fn put(&mut self, key: Key, row: Row);
 
-    /// Deletes a row.
+    /// Removes the row of this key; there may be none.
     fn delete(&mut self, key: Key);
 }
 

@@ -37,11 +37,11 @@ impl Scope {
 /// The scopes that a kind of command may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScopeKind {
-    /// A session.
+    /// One session, whose bucket its shard owns.
     Session,
-    /// A ledger.
+    /// The ledger of one process of the tenant.
     Ledger,
-    /// The catalogue.
+    /// The catalogue's own group.
     Catalogue,
     /// The shard that the command is sent to.
     Shard,

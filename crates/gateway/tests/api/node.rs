@@ -37,7 +37,7 @@ use crate::client::{Line, Wire};
 use crate::posting;
 use crate::proxying::{Far, Fixed, Gateway};
 use crate::quarantine_store::{Memory, Quarantines};
-use restart::Kept;
+use restart::Remains;
 
 /// The variable with the number of servers: 1, which is the default, or 3.
 const SERVERS: &str = "SWITCHWARD_TEST_SERVERS";
@@ -97,14 +97,14 @@ impl Node {
 
     /// Starts a server alone.
     pub(crate) async fn start_one(sign_in: Option<Arc<dyn SignIn>>) -> Self {
-        let kept = Kept::new();
+        let kept = Remains::new();
         let cluster = kept.open_one().await;
         Self::serving(vec![cluster], None, kept, sign_in).await
     }
 
     /// Starts three servers that are one cluster.
     pub(crate) async fn start_three(sign_in: Option<Arc<dyn SignIn>>, raft: RaftSettings) -> Self {
-        let (kept, network) = (Kept::new(), Network::default());
+        let (kept, network) = (Remains::new(), Network::default());
         let servers = kept.open_three(&network, raft).await;
         found(&servers).await;
         let clusters = servers.into_iter().map(|server| server.cluster).collect();
@@ -114,10 +114,10 @@ impl Node {
     async fn serving(
         clusters: Vec<Cluster>,
         network: Option<Network>,
-        kept: Kept,
+        kept: Remains,
         sign_in: Option<Arc<dyn SignIn>>,
     ) -> Self {
-        let Kept { data, clock, fatal, quarantines: stores } = kept;
+        let Remains { data, clock, fatal, quarantines: stores } = kept;
         let (mut servers, mut wires) = (Vec::new(), Vec::new());
         let quarantines = Arc::<Quarantines>::default();
         for ((cluster, number), quarantine) in clusters.into_iter().zip(1..).zip(stores) {

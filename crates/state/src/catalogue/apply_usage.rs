@@ -6,7 +6,7 @@ use crate::catalogue::Usage;
 use crate::{Key, Row, ViewError, WriteRows};
 
 /// The row of what the tenant holds; it is made if there is none.
-fn of<'a>(rows: &'a mut dyn WriteRows, tenant: TenantId) -> Result<&'a mut Usage, ViewError> {
+fn of(rows: &mut dyn WriteRows, tenant: TenantId) -> Result<&mut Usage, ViewError> {
     let key = Key::usage(tenant);
     if rows.get(&key)?.is_none() {
         rows.put(key.clone(), Row::Usage(Usage::default()));

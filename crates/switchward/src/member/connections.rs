@@ -14,7 +14,7 @@ use switchward_shard::{
 use switchward_state::Levels;
 use switchward_state::catalogue::ServerState;
 use switchward_state::seal::KeyRing;
-use switchward_store::{ClusterIdentity, DataDir};
+use switchward_store::{ClusterIdentity, DataDir, FolderIdentity};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -65,22 +65,10 @@ impl Connections {
         clock: &Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
         let tls = certificates::read(config)?;
-        let identity = data.identity();
         let own = certificates::identity(config)?;
         check_folder(data, &own)?;
         let expires = certificates::expires(&tls);
-        let hello = Hello {
-            cluster: own.cluster.0,
-            server: own.server,
-            folder: identity.folder.0,
-            boot: identity.boot,
-            boot_id: identity.boot_id.0,
-            protocol: PROTOCOL,
-            lowest_level: Levels::OF_PROGRAM.lowest.0,
-            highest_level: Levels::OF_PROGRAM.highest.0,
-            keys: keys_digest(ring),
-            clock_ms: 0,
-        };
+        let hello = hello(&own, &data.identity(), ring);
         let (clock, own_clock) = (Arc::clone(clock), Arc::clone(clock));
         let dialer = CallDialer::new(own.cluster.0, PeerName::Server(own.server), &tls)?;
         let listen = config.listen.context("cluster.listen: set where this server listens for the others")?;
@@ -116,14 +104,7 @@ impl Connections {
         }
         let configured: BTreeSet<u64> = configured.into_keys().collect();
         let fixed = if config.fixed_peers { configured.clone() } else { BTreeSet::new() };
-        let (of_peers, of_calls, known) = (peers.clone(), dialer.clone(), Arc::clone(&handler));
-        let set = move |tls: &_| {
-            of_peers.set_tls(tls)?;
-            of_calls.set_tls(tls)?;
-            known.set_certificate_expires(certificates::expires(tls));
-            Ok(())
-        };
-        let tasks = vec![tokio::spawn(certificates::follow(config.clone(), set))];
+        let tasks = vec![renewing(config.clone(), peers.clone(), dialer.clone(), Arc::clone(&handler))];
         let transport = Arc::new(ToPeers::over(peers.clone(), configured, fixed, config.clocks, removed));
         let (config, clock) = (config.clone(), own_clock);
         Ok(Self {
@@ -229,6 +210,38 @@ pub(crate) fn pass_on(
     let maps = Arc::new(LocalMaps(cluster.clone()));
     let proxy = Proxy::of_server(connections.config.server, maps, dialer);
     services.passing_on(PassOn::new(cluster.clone(), proxy))
+}
+
+/// What this server says of itself at the beginning of a connection.
+fn hello(own: &ClusterIdentity, identity: &FolderIdentity, ring: &KeyRing) -> Hello {
+    Hello {
+        cluster: own.cluster.0,
+        server: own.server,
+        folder: identity.folder.0,
+        boot: identity.boot,
+        boot_id: identity.boot_id.0,
+        protocol: PROTOCOL,
+        lowest_level: Levels::OF_PROGRAM.lowest.0,
+        highest_level: Levels::OF_PROGRAM.highest.0,
+        keys: keys_digest(ring),
+        clock_ms: 0,
+    }
+}
+
+/// Uses new certificates when their files change.
+fn renewing(
+    config: ClusterConfig,
+    peers: Peers,
+    dialer: CallDialer,
+    handler: Arc<MemberHandler>,
+) -> JoinHandle<()> {
+    let set = move |tls: &_| {
+        peers.set_tls(tls)?;
+        dialer.set_tls(tls)?;
+        handler.set_certificate_expires(certificates::expires(tls));
+        Ok(())
+    };
+    tokio::spawn(certificates::follow(config, set))
 }
 
 /// Refuses a data folder that is not that of this server.

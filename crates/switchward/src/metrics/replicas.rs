@@ -29,7 +29,7 @@ const OF_FOLLOWERS: [FollowerGauge; 2] = [
     ),
     (
         "switchward_replica_silent_ms",
-        "milliseconds since the leader last heard of the replica of the server",
+        "milliseconds since the leader's last contact with the replica of the server",
         |_, one| one.silent_ms.map(signed),
     ),
 ];

@@ -42,6 +42,7 @@ const FOR_OPERATORS: &[&str] = &[
     "crates/switchward/src/args",
     "crates/switchward/src/exit.rs",
     "crates/switchward/src/metrics.rs",
+    "crates/switchward/src/metrics/replicas.rs",
     "crates/switchward/src/start_checks.rs",
 ];
 /// Errors, and functions that make one.

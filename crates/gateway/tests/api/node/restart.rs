@@ -14,7 +14,7 @@ use super::{BEGUN, CACHE_BYTES, Node, PATIENT, SHARDS, Served};
 use crate::quarantine_store::Memory;
 
 /// See the module.
-pub(super) struct Kept {
+pub(super) struct Remains {
     pub(super) data: TempDir,
     pub(super) clock: ManualClock,
     pub(super) fatal: Arc<Mutex<Vec<String>>>,
@@ -22,7 +22,7 @@ pub(super) struct Kept {
     pub(super) quarantines: Vec<Arc<Memory>>,
 }
 
-impl Kept {
+impl Remains {
     pub(super) fn new() -> Self {
         Self {
             data: folder(),
@@ -103,7 +103,7 @@ impl Node {
     }
 
     /// Ends all servers; fails if one has stopped by itself.
-    pub(super) async fn stop(self) -> Kept {
+    pub(super) async fn stop(self) -> Remains {
         let Self { cluster, clock, line, api, app, quarantine, quarantines, servers, network, fatal, data } =
             self;
         drop((cluster, line, api, app, quarantine));
@@ -121,7 +121,7 @@ impl Node {
         // The network holds the servers.
         network.iter().for_each(|network| (1..=3).for_each(|node| network.leave(node)));
         assert_eq!(*fatal.lock(), Vec::<String>::new());
-        Kept { data, clock, fatal, quarantines: stores }
+        Remains { data, clock, fatal, quarantines: stores }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::piece::Piece;
 
-/// The title.
+/// The title of the page at `/`, as browsers show it.
 pub const TITLE: &str = "Switchward";
 /// What the product does.
 pub const ABOUT: &str = "Processes that people and AI agents carry out together. Each tool call is allowed, denied or put to a person, \

@@ -2,7 +2,7 @@
 
 use crate::piece::Piece;
 
-/// The title.
+/// The title of the inspector, as browsers show it.
 pub const TITLE: &str = "Webhooks";
 /// What the page shows.
 pub const ABOUT: &str = "The webhooks that an endpoint of this development server receives. Their signatures are checked as a receiver \

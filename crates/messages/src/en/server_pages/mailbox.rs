@@ -1,6 +1,6 @@
 //! The mailbox of a development server: the mails that it would have sent, and the replies that are typed there.
 
-/// The title.
+/// The title of the mailbox, as browsers show it.
 pub const TITLE: &str = "Mail";
 /// What the page shows.
 pub const ABOUT: &str =
