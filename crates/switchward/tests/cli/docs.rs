@@ -2,6 +2,7 @@
 //! compared. `docs/contributing.md` has the conventions.
 
 mod compare;
+mod examples;
 mod links;
 mod page;
 mod reader;

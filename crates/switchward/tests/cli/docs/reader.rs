@@ -25,8 +25,10 @@ use crate::support::{Ended, exchange, program};
 const IDS: [(&str, &str); 4] = [("SESSION", "ses_"), ("GATE", "gat_"), ("WORK", "wrk_"), ("EFFECT", "eff_")];
 /// Where the server of a page is, as pages write it. The test uses another port.
 const SHOWN: &str = "127.0.0.1:7400";
-/// What ends the announcement of a development server.
-const ANNOUNCED: &str = "ctrl-c stops the server.\n";
+/// What starts a development server, alone or with options.
+const SERVING: &str = "switchward dev";
+/// What ends the announcement of a development server, and of several.
+const ANNOUNCED: [&str; 2] = ["ctrl-c stops the server.\n", "ctrl-c stops the servers.\n"];
 /// Commands that run until they are stopped.
 const FOLLOWING: [&str; 2] = ["switchward watch", "switchward listen"];
 /// Commands that only read, unless they send data. Their output may need a moment, so they are repeated until it is there.
@@ -206,7 +208,7 @@ impl Reader {
             self.at = self.at.join(folder).canonicalize().map_err(|error| error.to_string())?;
             return Ok(());
         }
-        let mut printed = if text.starts_with("switchward dev") && line.code == 0 {
+        let mut printed = if serves(&text) && line.code == 0 {
             self.serves(&text)?
         } else if FOLLOWING.iter().any(|it| text.starts_with(it)) {
             self.follows(&text, shown)?
@@ -245,7 +247,8 @@ impl Reader {
             before.running.stop();
         }
         let mut running = Running::start(&mut self.shell(&format!("{line} --port 0")));
-        running.until(|printed| printed.out.ends_with(ANNOUNCED) || printed.out.starts_with('{'))?;
+        let announced = |printed: &Printed| ANNOUNCED.iter().any(|it| printed.out.ends_with(it));
+        running.until(|printed| announced(printed) || printed.out.starts_with('{'))?;
         let printed = running.printed.clone();
         let address = printed.out.split("http://").nth(1).unwrap_or_default();
         let end =
@@ -326,6 +329,11 @@ impl Reader {
             }
         }
     }
+}
+
+/// Returns true for a command that starts a server, and not for one about the servers that run.
+fn serves(line: &str) -> bool {
+    line.strip_prefix(SERVING).is_some_and(|rest| rest.is_empty() || rest.starts_with(" --"))
 }
 
 /// Parses a document as `switchward check` does.
