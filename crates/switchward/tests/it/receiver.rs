@@ -26,7 +26,7 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
     pub(crate) path: String,
-    /// Its idempotency key.
+    /// Its idempotency key, or a webhook's id.
     pub(crate) id: String,
     pub(crate) begun: Instant,
     pub(crate) ended: Instant,
@@ -159,7 +159,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<(String, String)> {
             path = Some(line.split(' ').nth(1)?.to_owned());
         } else if let Some((name, value)) = line.split_once(':') {
             match name.to_ascii_lowercase().as_str() {
-                "idempotency-key" => value.trim().clone_into(&mut id),
+                "idempotency-key" | "webhook-id" => value.trim().clone_into(&mut id),
                 "content-length" => length = value.trim().parse().ok()?,
                 _ => {}
             }

@@ -176,47 +176,6 @@ async fn a_development_cluster_goes_on_while_commands_kill_and_cut_off_its_serve
     gone(&pids).await
 }
 
-/// The page whose commands a person types beside `switchward dev --servers 3`.
-const PAGE: &str = include_str!("../../../../../docs/cluster.md");
-
-/// The lines of the page's first section that a test can type, with their exit codes.
-fn typed() -> Vec<(Vec<&'static str>, i32)> {
-    let from = PAGE.find("\n## Try a cluster on your machine\n").expect("a section");
-    let section = PAGE[from..].split("\n## Certificates\n").next().unwrap_or_default();
-    let blocks = section.split("\n```sh manual\n").skip(1).filter_map(|rest| rest.split("\n```").next());
-    let line = |line: &'static str| {
-        let (command, code) = line.split_once("# exits ").unwrap_or((line, "0"));
-        let words: Vec<&str> = command.split_whitespace().skip(1).collect();
-        (words, code.parse().expect("an exit code"))
-    };
-    let start = ["dev", "--servers", "3"];
-    blocks.flat_map(str::lines).map(line).filter(|(words, _)| words[..] != start).collect()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_commands_of_the_page_do_what_it_says() -> anyhow::Result<()> {
-    let dev = Dev::start().await?;
-    std::fs::write(dev.folder.path().join("deploy-gate.json"), DEPLOY_GATE)?;
-    let lines = typed();
-    assert!(lines.len() >= 9, "{lines:?}");
-    for (words, code) in lines {
-        let deadline = Instant::now() + ANSWER_MAX;
-        loop {
-            let mut one = program(dev.folder.path());
-            one.current_dir(dev.folder.path()).args(&words);
-            let done = timeout(STEP_MAX, one.output()).await.context("it does not end")??;
-            if done.status.code() == Some(code) {
-                break;
-            }
-            // Only a read is typed again, while a new leader is elected.
-            let again = words[0] == "get" && Instant::now() < deadline;
-            ensure!(again, "{words:?}: {}: {}", done.status, String::from_utf8_lossy(&done.stderr));
-            sleep(AGAIN).await;
-        }
-    }
-    Ok(())
-}
-
 /// A leader is killed, the others go on, and it comes back.
 async fn killed(dev: &Dev) -> anyhow::Result<()> {
     let leader = dev.leader_but(0, 1).await?;
