@@ -39,8 +39,8 @@ fn a_backup_of_any_server_has_what_was_acknowledged_before() {
         let (Scope::Session(id), Reply::Session { sequence, .. }) = (&command.scope, reply) else {
             panic!("a step of a session: {reply:?}")
         };
-        // What a command did is kept under the sequence of its first event.
-        steps.push((*id, last.insert(*id, *sequence).unwrap_or(0) + 1));
+        // What a command did is kept under the session's sequence before it.
+        steps.push((*id, last.insert(*id, *sequence).unwrap_or(0)));
         tenant_of.insert(*id, command.tenant);
     }
     for number in ensemble.numbers() {
@@ -53,9 +53,9 @@ fn a_backup_of_any_server_has_what_was_acknowledged_before() {
             });
             read.unwrap();
         }
-        for (id, first) in &steps {
-            let turn = Key::history(tenant_of[id], *id, *first);
-            assert!(keys.contains(turn.as_bytes()), "backup {number} lacks what {id} did at {first}");
+        for (id, before) in &steps {
+            let turn = Key::history(tenant_of[id], *id, *before);
+            assert!(keys.contains(turn.as_bytes()), "backup {number} lacks what {id} did after {before}");
         }
     }
 }
