@@ -154,7 +154,12 @@ impl Watch {
         joins.reverse();
         let first = terms(&servers.cluster().await?);
         anyhow::ensure!(first.values().all(|group| group.leader.is_some()), "a group has no leader");
-        Ok(Self {
+        Ok(Self::of(first, joins))
+    }
+
+    /// Nothing has been seen yet but these terms.
+    fn of(first: BTreeMap<u64, GroupTerm>, joins: Vec<Duration>) -> Self {
+        Self {
             begun: Instant::now(),
             joins,
             joiner: None,
@@ -166,7 +171,7 @@ impl Watch {
             snapshots: 0,
             looks: 0,
             answered: 0,
-        })
+        }
     }
 
     /// Looks once a second until it is over, and once more then.
@@ -335,19 +340,7 @@ mod tests {
     #[test]
     fn a_group_has_moved_if_another_server_leads_it_and_not_if_none_is_known() {
         let first = terms(&cluster(vec![group(0, 3, Some(1)), group(1, 5, Some(2))]));
-        let mut watch = Watch {
-            begun: Instant::now(),
-            joins: Vec::new(),
-            joiner: None,
-            failure: None,
-            last: first.clone(),
-            first,
-            moved: BTreeSet::new(),
-            logs: Logs::default(),
-            snapshots: 0,
-            looks: 0,
-            answered: 0,
-        };
+        let mut watch = Watch::of(first, Vec::new());
         watch.see(&cluster(vec![group(0, 3, None), group(1, 5, Some(2))]));
         assert_eq!(watch.moved, BTreeSet::new());
         watch.see(&cluster(vec![group(0, 3, Some(1)), group(1, 6, Some(3))]));

@@ -158,7 +158,7 @@ impl Refusal {
         if self.0.reason.code() == Code::Unavailable {
             return Self::new(
                 Reason::OutcomeUnknown,
-                format!("a part of the call is done: {}", self.0.message),
+                format!("a part of the call was done before it failed: {}", self.0.message),
             );
         }
         self

@@ -241,7 +241,7 @@ mod tests {
                 "crates/README.md:11: paths: `a/src/one.rs` does not call `three`",
             ]
         );
-        // A definition is no call, and what tests call is not the way.
+        // The definition of a function is no call of it, and calls of tests do not count.
         let back = "2 calls, 0 forms\n\n1. `a/src/two.rs::go`\n2. `a/src/one.rs::begin`\n";
         assert_eq!(findings(back), ["crates/README.md:8: paths: `a/src/two.rs` does not call `begin`"]);
         let nameless = "2 calls, 0 forms\n\n1. `a/src/two.rs::go`\n2. and `a/src/three.rs::three`\n";
