@@ -9,6 +9,7 @@ use switchward_state::{
     Answered, Body, Command, Key, ReadRows, Reason, Rejection, Reply, RequestId, Scope, View, ViewError,
 };
 
+use crate::session::position;
 use crate::turn::Stop;
 
 /// Milliseconds.
@@ -26,7 +27,7 @@ pub(crate) fn answered_in(rows: &dyn ReadRows, command: &Command) -> Result<Opti
     known(rows, command.tenant, &command.scope, request)
 }
 
-/// The stored answer to a request id, if one is kept still.
+/// The stored answer to a request id, if one is kept still, with the rows that complete it.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -36,7 +37,9 @@ pub fn answered(
     scope: &Scope,
     request: &RequestId,
 ) -> Result<Option<Answered>, ViewError> {
-    known(view, tenant, scope, request)
+    let Some(mut known) = known(view, tenant, scope, request)? else { return Ok(None) };
+    position::load(view, tenant, scope, &mut known.reply)?;
+    Ok(Some(known))
 }
 
 /// A session's replies stand in its history, unless a command changed nothing; all others under their request ids.

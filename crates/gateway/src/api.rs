@@ -8,10 +8,9 @@ use std::sync::{
 };
 use switchward_engine::{PositionView, SessionView};
 use switchward_machine::{Digest, SessionId, WorkKind};
-use switchward_shard::{Cluster, Failure};
+use switchward_shard::Cluster;
 use switchward_state::catalogue::{DefaultEffect, LinkAuth, Quota, Role};
 use switchward_state::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
-use switchward_state::session::Position;
 use switchward_state::{Body, Command, Reply, RequestId, Scope};
 use tokio::sync::watch;
 use tonic::{Request, metadata::MetadataMap};
@@ -23,7 +22,7 @@ use crate::decision::SignIn;
 use crate::error::{Reason, Refusal};
 use crate::mail::{QuarantineOfOthers, QuarantineStore};
 use crate::names;
-use crate::query::{Ask, CompletePosition, GetAnswered, GetSession, Reader, Source};
+use crate::query::{Ask, GetAnswered, GetSession, Reader, Source};
 use crate::quotas::{self, QuotaDefaults};
 use crate::refusals::{named, quota_of, refusal, unreadable};
 use crate::scans::{Scans, Share};
@@ -250,7 +249,7 @@ impl Api {
         let session = names::session(&call.caller, "name", &name)?;
         let reply = call.execute(Scope::Session(session), request, expected, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "session", &name))?;
-        let view = call.position_after(session, reply, &name).await?;
+        let view = position_after(session, reply, &name)?;
         Ok(Driven { caller: call.caller, view })
     }
 
@@ -266,6 +265,15 @@ pub(crate) struct Driven {
     pub(crate) caller: Caller,
     /// Where the session stands after the command.
     pub(crate) view: PositionView,
+}
+
+/// Where a session stands after a command, by the command's own reply; `name` is the session's name in a refusal.
+///
+/// # Errors
+/// NOT_FOUND if the session is gone by now.
+pub(crate) fn position_after(id: SessionId, reply: Reply, name: &str) -> Result<PositionView, Refusal> {
+    let view = reply.into_position().and_then(|position| PositionView::of(id, position));
+    view.ok_or_else(|| Refusal::not_found("session", name))
 }
 
 /// Prefixes of the request ids that the server itself makes.
@@ -386,52 +394,6 @@ impl Call<'_> {
     /// The answer to a query, from rows that are not older than anything that was answered before.
     pub(crate) async fn ask<Q: Ask>(&self, query: &Q) -> Result<Q::Answer, Refusal> {
         self.api.ask(query).await
-    }
-
-    /// Where a session stands after a command, by the command's own reply; `name` is the session's name in a refusal.
-    ///
-    /// # Errors
-    /// As [`position`](Self::position).
-    pub(crate) async fn position_after(
-        &self,
-        id: SessionId,
-        reply: Reply,
-        name: &str,
-    ) -> Result<PositionView, Refusal> {
-        match reply.into_position() {
-            Some(position) => self.position(id, position, name).await,
-            None => Err(Refusal::not_found("session", name)),
-        }
-    }
-
-    /// The same, by the position itself. What it lacks is read from rows that hold what the command did.
-    ///
-    /// # Errors
-    /// NOT_FOUND if the session is gone by now; OUTCOME_UNKNOWN if the rows cannot be read now: the command was carried
-    /// out, so no caller may send it again as another request.
-    pub(crate) async fn position(
-        &self,
-        id: SessionId,
-        position: Position,
-        name: &str,
-    ) -> Result<PositionView, Refusal> {
-        let position = match PositionView::at_hand(id, position) {
-            Ok(view) => return Ok(view),
-            Err(position) => position,
-        };
-        Box::pin(self.completed(id, position, name)).await
-    }
-
-    async fn completed(
-        &self,
-        session: SessionId,
-        position: Box<Position>,
-        name: &str,
-    ) -> Result<PositionView, Refusal> {
-        let query = CompletePosition { tenant: self.caller.tenant, session, position };
-        let rows = Reader::after_own_commands(query.source().shard(&self.api.cluster)).await;
-        let rows = rows.map_err(|_| refusal(Failure::OutcomeUnknown))?;
-        rows.answer(&query).map_err(unreadable)?.ok_or_else(|| Refusal::not_found("session", name))
     }
 
     /// A session of the caller's tenant.

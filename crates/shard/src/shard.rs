@@ -319,18 +319,6 @@ impl Shard {
         self.group.shared.contact.watch()
     }
 
-    /// The rows, with everything that [`Shard::submit`] answered here before this call; other servers may have
-    /// acknowledged more. It asks nobody unless this replica is behind its leader.
-    ///
-    /// # Errors
-    /// As of [`Shard::read`].
-    pub async fn read_after_own_commands(&self) -> Result<StateView, Failure> {
-        if self.group.remote.as_ref().is_none_or(|remote| remote.is_answered_applied()) {
-            return Ok(self.read_stale());
-        }
-        self.read().await
-    }
-
     /// Returns when the rows hold everything that was acknowledged before the call, if this server leads.
     async fn confirm_here(&self) -> Result<(), Failure> {
         if self.group.members.is_alone() {

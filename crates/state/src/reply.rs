@@ -3,14 +3,14 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, SessionId, Time};
 
-use crate::Level;
 use crate::approval::{GateSummary, ReplyOutcome};
 use crate::catalogue::{
     AssistantSummary, ClusterChange, Definition, Finding, KeySummary, Tenant, VersionSummary,
 };
 use crate::delivery::{EffectSummary, EndpointSummary, SourceSummary};
 use crate::policy::{Authorized, TenantPolicy};
-use crate::session::{Loaded, Meters, Position};
+use crate::session::{Meters, Position};
+use crate::{Level, Loaded};
 
 /// The answer to an accepted command. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -100,7 +100,7 @@ pub enum Reply {
         /// Until when.
         #[n(2)]
         until: Time,
-        /// The work's rows, if they are at hand.
+        /// The work's rows, if they are attached.
         #[cbor(skip)]
         loaded: Loaded,
     },
@@ -234,6 +234,25 @@ impl Reply {
     /// Another form, or bytes that are no reply.
     pub fn decode(bytes: &[u8]) -> Result<Self, crate::FormError> {
         crate::wire::unframed(FORM, bytes, "reply").map_err(crate::FormError)
+    }
+
+    /// Takes away the rows that are attached to it.
+    pub fn take_loaded(&mut self) -> Loaded {
+        self.loaded().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Attaches rows; does nothing for replies that need none.
+    pub fn load(&mut self, rows: Loaded) {
+        if let Some(loaded) = self.loaded() {
+            *loaded = rows;
+        }
+    }
+
+    fn loaded(&mut self) -> Option<&mut Loaded> {
+        if let Self::Leased { loaded, .. } = self {
+            return Some(loaded);
+        }
+        self.position_mut().map(|position| &mut position.loaded)
     }
 
     /// Where the session stands, for replies that show it.

@@ -9,9 +9,10 @@ use crate::catalogue::{
     ApiKey, Assistant, ClusterMap, Definition, Server, Tenancy, Tenant, TenantChange, Version,
 };
 use crate::delivery::WebhookSource;
-use crate::run::Run;
-use crate::session::{Removed, Session};
-use crate::{History, Row, SharedRow};
+use crate::run::{Data, Run};
+use crate::session::{LastMessage, Removed, Session};
+use crate::work::WorkItem;
+use crate::{History, Open, OpenItem, Row, SharedRow};
 
 /// A type of which there is one kind of row.
 pub trait RowKind: Sized {
@@ -40,7 +41,9 @@ kinds!(
     ApiKey,
     Assistant,
     ClusterMap,
+    Data,
     Definition,
+    LastMessage,
     Removed,
     Run,
     Server,
@@ -51,6 +54,16 @@ kinds!(
     Version,
     WebhookSource
 );
+
+impl RowKind for Open<WorkItem> {
+    fn of(row: &Row) -> Option<&Self> {
+        if let Row::OpenItem(OpenItem::Work(value)) = row { Some(value) } else { None }
+    }
+
+    fn into_row(self) -> Row {
+        Row::OpenItem(OpenItem::Work(self))
+    }
+}
 
 impl RowKind for History {
     fn of(row: &Row) -> Option<&Self> {

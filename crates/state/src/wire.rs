@@ -6,7 +6,8 @@ use minicbor::{Decode, Decoder, Encode, Encoder};
 use std::convert::Infallible;
 
 /// A form byte, then a value's fields by number.
-pub(crate) fn framed(form: u8, value: &impl Encode<()>) -> Vec<u8> {
+#[must_use]
+pub fn framed(form: u8, value: &impl Encode<()>) -> Vec<u8> {
     framed_about(form, value, 256)
 }
 
@@ -18,8 +19,11 @@ pub(crate) fn framed_about(form: u8, value: &impl Encode<()>, bytes: usize) -> V
     out
 }
 
-/// Reads what [`framed`] wrote, and refuses unknown fields and bytes after it; `what` is the name of the form in the error.
-pub(crate) fn unframed<'b, T>(form: u8, bytes: &'b [u8], what: &str) -> Result<T, String>
+/// Reads what [`framed`] wrote; `what` is the name of the form in the error.
+///
+/// # Errors
+/// Another form byte, broken bytes, unknown fields, or bytes after the end.
+pub fn unframed<'b, T>(form: u8, bytes: &'b [u8], what: &str) -> Result<T, String>
 where
     T: Decode<'b, ()> + Encode<()>,
 {

@@ -1,6 +1,5 @@
 //! Where a session stands after a command, for the answer to its caller; see [`Position`].
 
-use minicbor::{Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{
     BudgetUnit, Content, Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text,
@@ -8,15 +7,15 @@ use switchward_machine::{
 use switchward_state::approval::{ApprovalEvent, MailKey, OpenGate};
 use switchward_state::run::Run;
 use switchward_state::session::{
-    GatePosition, ItemPosition, Listening, Loaded, Position, ReplyToken, ReplyTokens, RunPosition, Session,
+    GatePosition, ItemPosition, Listening, Position, ReplyToken, ReplyTokens, RunPosition, Session,
     SessionEvent, SessionWarning,
 };
 use switchward_state::{
-    Event, ItemKind, OpenItem, ReadRows, Reply, Scope as About, SharedMachine, SharedRow, View, ViewError,
-    machine_bytes,
+    Event, ItemKind, Loaded, OpenItem, ReadRows, Reply, Scope as About, SharedRow, ViewError,
 };
 
 use crate::approval::reach::Reach;
+use crate::loaded::{InstalledMachine, LoadedRows, PositionRows};
 use crate::policy::in_force::in_force;
 use crate::policy::machine_of;
 use crate::run::scope::Scope;
@@ -179,7 +178,7 @@ fn warning(event: &Event) -> Option<SessionWarning> {
     }
 }
 
-/// Puts what is at hand into a reply that holds a position, so that its caller need not read it.
+/// Attaches rows to a reply that holds a position, so that its caller need not read them.
 pub(crate) fn load(
     rows: &dyn ReadRows,
     tenant: TenantId,
@@ -187,21 +186,10 @@ pub(crate) fn load(
     reply: &mut Reply,
 ) -> Result<(), ViewError> {
     let (About::Session(id), Some(position)) = (scope, reply.position_mut()) else { return Ok(()) };
-    let loaded = loaded(rows, tenant, *id, position)?;
-    position.loaded = Loaded(loaded.map(|rows| Arc::new(rows) as Arc<_>));
+    if let Some(found) = loaded(rows, tenant, *id, position)? {
+        LoadedRows::Position(found).attach(reply);
+    }
     Ok(())
-}
-
-/// The rows that complete a position.
-#[derive(Clone)]
-struct LoadedRows {
-    session: SharedRow<Session>,
-    /// The root run's machine.
-    root: Arc<Machine>,
-    /// The leaf's machine, if it is not the root run.
-    leaf: Option<Arc<Machine>>,
-    /// What reply tokens are made with, if a node listens.
-    key: Option<MailKey>,
 }
 
 fn loaded(
@@ -209,113 +197,95 @@ fn loaded(
     tenant: TenantId,
     id: SessionId,
     position: &Position,
-) -> Result<Option<LoadedRows>, ViewError> {
+) -> Result<Option<PositionRows>, ViewError> {
     let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
     if session.is_hidden() {
         return Ok(None);
     }
-    let machine = |of: RunPosition| rows.machine(tenant, of.machine.unwrap_or(session.machine));
+    let machine = |of: RunPosition| InstalledMachine::of(rows, tenant, of.machine.unwrap_or(session.machine));
     let Some(root) = machine(position.root)? else { return Ok(None) };
     let leaf = position.leaf.map(machine).transpose()?.flatten();
     let key = if position.listens.is_some() { rows.mail_keys(tenant)?.into_iter().next() } else { None };
-    Ok(Some(LoadedRows { session, root, leaf, key }))
+    let found = PositionRows { session, root, leaf, text: None, reply_token: None };
+    Ok(Some(match key {
+        Some(key) => with_tokens(id, position, found, key),
+        None => found,
+    }))
+}
+
+/// The rows with the session's reply tokens, made with this key.
+fn with_tokens(id: SessionId, position: &Position, rows: PositionRows, key: MailKey) -> PositionRows {
+    let Some(name) = rows.session.reply_tenant.clone() else { return rows };
+    let reply_token = position.listens.map(|at| key.reply_token(&name, id, at.run, at.entry));
+    let tokens = ReplyTokens::of_session_with(name, id, vec![key]);
+    let text = source(position, &rows).and_then(|text| tokens.put_into(text));
+    PositionRows { text, reply_token, ..rows }
+}
+
+/// The text of the leaf's node, in which reply tokens may stand as marks.
+fn source<'p>(position: &'p Position, rows: &'p PositionRows) -> Option<&'p str> {
+    let ended = position.status.ended();
+    let node = node(position, rows).filter(|node| !ended || node.exits.is_empty());
+    position.text.as_deref().or(node.and_then(|node| node.text.as_deref()))
+}
+
+/// The active leaf's machine, and where it stands.
+fn leaf<'p>(position: &Position, rows: &'p PositionRows) -> (&'p Machine, RunPosition) {
+    match (&rows.leaf, position.leaf) {
+        (Some(leaf), Some(at)) => (&leaf.machine, at),
+        (Some(_) | None, _) => (&rows.root.machine, position.root),
+    }
+}
+
+/// The node that the active leaf stands at, or ended in.
+fn node<'p>(position: &Position, rows: &'p PositionRows) -> Option<&'p Node> {
+    let (machine, at) = leaf(position, rows);
+    machine.node(at.node)
 }
 
 /// A position, with all that is needed to show it.
-#[derive(Clone, Encode, Decode)]
+#[derive(Debug, Clone)]
 pub struct PositionView {
     /// The session that is shown.
-    #[n(0)]
     pub id: SessionId,
-    /// Its row, for what never changes of it.
-    #[n(1)]
-    pub session: SharedRow<Session>,
-    /// The root run's machine.
-    #[cbor(n(2), with = "machine_bytes")]
-    pub machine: Arc<Machine>,
     /// Where the session stood, from the command's reply.
-    #[n(3)]
     pub position: Position,
-    /// The leaf's machine, if it is not the root run.
-    #[n(4)]
-    pub leaf: Option<SharedMachine>,
-    /// The text of the leaf's node with the session's reply tokens, if it has some.
-    #[n(5)]
-    pub text: Option<String>,
-    /// What somebody outside needs to send an event to the session.
-    #[n(6)]
-    pub reply_token: Option<ReplyToken>,
-}
-
-/// Completes a position that came without rows. `None` if the session is gone by now.
-///
-/// # Errors
-/// A row cannot be read.
-pub fn position_view(
-    view: &dyn View,
-    tenant: TenantId,
-    id: SessionId,
-    position: Position,
-) -> Result<Option<PositionView>, ViewError> {
-    let loaded = loaded(view, tenant, id, &position)?;
-    Ok(loaded.map(|rows| PositionView::with(id, position, rows)))
+    rows: PositionRows,
 }
 
 impl PositionView {
-    /// Completes a position with the rows that it came with.
-    ///
-    /// # Errors
-    /// It came without rows; it is given back.
-    pub fn at_hand(id: SessionId, mut position: Position) -> Result<Self, Box<Position>> {
-        match position.loaded.0.take().and_then(|rows| rows.downcast::<LoadedRows>().ok()) {
-            Some(rows) => Ok(Self::with(id, position, Arc::unwrap_or_clone(rows))),
-            None => Err(Box::new(position)),
+    /// Completes a position with the rows that are attached to it; `None` if there are none.
+    #[must_use]
+    pub fn of(id: SessionId, mut position: Position) -> Option<Self> {
+        let loaded = std::mem::take(&mut position.loaded);
+        match LoadedRows::of(&loaded)? {
+            LoadedRows::Position(rows) => Some(Self { id, rows: rows.clone(), position }),
+            LoadedRows::Work(_) => None,
         }
     }
 
-    fn with(id: SessionId, position: Position, rows: LoadedRows) -> Self {
-        let LoadedRows { session, root, leaf, key } = rows;
-        let (name, leaf) = (session.reply_tenant.clone(), leaf.map(SharedMachine));
-        let (text, reply_token) = (None, None);
-        let view = Self { id, session, machine: root, position, leaf, text, reply_token };
-        let Some((name, key)) = name.zip(key) else { return view };
-        let reply_token = view.position.listens.map(|at| key.reply_token(&name, id, at.run, at.entry));
-        let tokens = ReplyTokens::of_session_with(name, id, vec![key]);
-        let text = view.source().and_then(|text| tokens.put_into(text));
-        Self { text, reply_token, ..view }
-    }
-
-    /// The text of the leaf's node, in which reply tokens may stand as marks.
-    fn source(&self) -> Option<&str> {
-        let ended = self.position.status.ended();
-        let node = self.node().filter(|node| !ended || node.exits.is_empty());
-        self.position.text.as_deref().or(node.and_then(|node| node.text.as_deref()))
-    }
-
-    fn leaf(&self) -> (&Machine, RunPosition) {
-        match (&self.leaf, self.position.leaf) {
-            (Some(machine), Some(at)) => (machine, at),
-            (Some(_) | None, _) => (&self.machine, self.position.root),
-        }
+    /// The session's row, for what never changes of it.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.rows.session
     }
 
     /// The node that the active leaf stands at, or ended in.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {
-        let (machine, at) = self.leaf();
-        machine.node(at.node)
+        node(&self.position, &self.rows)
     }
 
     /// The name of the node that the root run stands at, or ended in.
     #[must_use]
     pub fn at(&self) -> &str {
-        self.machine.node(self.position.root.node).map_or("", |node| node.name.as_str())
+        self.rows.root.machine.node(self.position.root.node).map_or("", |node| node.name.as_str())
     }
 
     /// The format's own word for its status.
     #[must_use]
     pub fn word(&self) -> &str {
-        let words = &self.machine.words;
+        let words = &self.rows.root.machine.words;
         if self.position.gates.is_empty() {
             words.word(self.position.status)
         } else {
@@ -326,9 +296,10 @@ impl PositionView {
     /// What the agent is shown: the text put before the first turn, and the question or the instructions.
     #[must_use]
     pub fn shows(&self) -> (Option<&str>, Option<String>) {
-        let (machine, _) = self.leaf();
+        let (machine, _) = leaf(&self.position, &self.rows);
         let opening = machine.opening.text.as_deref().filter(|_| self.position.opening);
-        (opening, self.text.clone().or_else(|| self.source().map(str::to_owned)))
+        let source = || source(&self.position, &self.rows).map(str::to_owned);
+        (opening, self.rows.text.clone().or_else(source))
     }
 
     /// The answers that it takes now.
@@ -340,6 +311,6 @@ impl PositionView {
     /// What somebody outside needs to send an event to its state; `None` if it takes none.
     #[must_use]
     pub fn reply_token(&self) -> Option<&ReplyToken> {
-        self.reply_token.as_ref()
+        self.rows.reply_token.as_ref()
     }
 }

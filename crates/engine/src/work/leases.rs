@@ -8,11 +8,10 @@ use switchward_state::limits::{
 };
 use switchward_state::policy::ReportUsage;
 use switchward_state::run::{Deferral, FaultCode, Json, Judged, PendingInput, RunEvent, Writer};
-use switchward_state::session::Loaded;
 use switchward_state::work::{
     About, CompleteWork, ExtendLease, FailWork, LeaseWork, Owed, ReleaseWork, WorkEvent, WorkItem,
 };
-use switchward_state::{ItemHead, ReadRows as _, Reason, Rejection, Reply, ViewError};
+use switchward_state::{ItemHead, Loaded, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
 use crate::acts::{AcceptedResult, accepted, result_schema};
 use crate::approval::{classify, frozen, resolve};

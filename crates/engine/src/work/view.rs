@@ -2,15 +2,13 @@
 
 use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
-use std::sync::Arc;
-use switchward_machine::{Machine, OpenId, SessionId, TenantId, WorkKind};
-use switchward_state::run::{Data, Json, Run, object};
-use switchward_state::session::{Assisted, LastMessage, Loaded, Session};
+use switchward_machine::{OpenId, SessionId, TenantId, WorkKind};
+use switchward_state::run::{Json, object};
+use switchward_state::session::Assisted;
 use switchward_state::work::{Owed, WorkCommand, WorkItem};
-use switchward_state::{
-    Body, Command, ItemHead, Key, Open, ReadRows, Reply, Scope, SharedRow, View, ViewError,
-};
+use switchward_state::{Body, Command, ItemHead, Key, Loaded, ReadRows, Reply, Scope, View, ViewError};
 
+use crate::loaded::{LoadedRows, WorkRows};
 use crate::policy::machine_of;
 use crate::work::leases::schema_of;
 
@@ -70,73 +68,62 @@ pub fn work_view(
     session: SessionId,
     work: OpenId,
 ) -> Result<Option<WorkView>, ViewError> {
-    let found = WorkRows::of(view, tenant, session, work)?;
-    Ok(found.map(|rows| rows.view(work)))
+    let found = rows_of(view, tenant, session, work)?;
+    Ok(found.map(|rows| view_of(work, &rows)))
 }
 
-/// The rows of open work.
-#[derive(Clone)]
-struct WorkRows {
-    item: SharedRow<Open<WorkItem>>,
-    run: SharedRow<Run>,
-    machine: Arc<Machine>,
-    data: Option<SharedRow<Data>>,
-    said: Option<SharedRow<LastMessage>>,
-    session: Option<SharedRow<Session>>,
+fn rows_of(
+    rows: &dyn ReadRows,
+    tenant: TenantId,
+    session: SessionId,
+    work: OpenId,
+) -> Result<Option<WorkRows>, ViewError> {
+    let Some(item) = rows.work_at(&Key::item(tenant, session, work))? else { return Ok(None) };
+    let run = rows.run(tenant, session, item.head.run)?;
+    let machine = machine_of(rows, tenant, &run)?;
+    let data = rows.data_at(&Key::data(tenant, session, item.head.run))?;
+    let said = rows.last_message_at(&Key::last_message(tenant, session))?;
+    let session = rows.session(tenant, session)?;
+    Ok(Some(WorkRows { item, run, machine, data, said, session }))
 }
 
-impl WorkRows {
-    fn of(
-        rows: &dyn ReadRows,
-        tenant: TenantId,
-        session: SessionId,
-        work: OpenId,
-    ) -> Result<Option<Self>, ViewError> {
-        let Some(item) = rows.work_at(&Key::item(tenant, session, work))? else { return Ok(None) };
-        let run = rows.run(tenant, session, item.head.run)?;
-        let machine = machine_of(rows, tenant, &run)?;
-        let data = rows.data_at(&Key::data(tenant, session, item.head.run))?;
-        let said = rows.last_message_at(&Key::last_message(tenant, session))?;
-        let session = rows.session(tenant, session)?;
-        Ok(Some(Self { item, run, machine, data, said, session }))
-    }
-
-    /// Shows the rows.
-    fn view(&self, work: OpenId) -> WorkView {
-        let WorkItem { kind, owed } = self.item.body.clone();
-        let node = self.machine.node(self.item.head.node);
-        WorkView {
-            id: work,
-            kind,
-            node: node.map(|node| node.name.clone()).unwrap_or_default(),
-            attempt: self.run.attempt,
-            version: self.run.version,
-            schema: Json(schema_of(&self.machine, &self.run, &owed)),
-            data: self.data.as_ref().map(|data| data.values.clone()).unwrap_or_default(),
-            said: self.said.as_ref().map(|said| said.text.clone()),
-            assistant: self.session.as_ref().and_then(|row| row.assistant.as_deref().cloned()),
-            head: self.item.head.clone(),
-            owed,
-        }
+fn view_of(work: OpenId, rows: &WorkRows) -> WorkView {
+    let WorkItem { kind, owed } = rows.item.body.clone();
+    let node = rows.machine.node(rows.item.head.node);
+    WorkView {
+        id: work,
+        kind,
+        node: node.map(|node| node.name.clone()).unwrap_or_default(),
+        attempt: rows.run.attempt,
+        version: rows.run.version,
+        schema: Json(schema_of(&rows.machine, &rows.run, &owed)),
+        data: rows.data.as_ref().map(|data| data.values.clone()).unwrap_or_default(),
+        said: rows.said.as_ref().map(|said| said.text.clone()),
+        assistant: rows.session.as_ref().and_then(|row| row.assistant.as_deref().cloned()),
+        head: rows.item.head.clone(),
+        owed,
     }
 }
 
-/// Puts the rows of work into the reply to its lease, so that its worker's call need not read them.
+/// Attaches the rows of work to the reply to its lease, so that its worker's call need not read them.
 pub(crate) fn load(rows: &dyn ReadRows, command: &Command, reply: &mut Reply) -> Result<(), ViewError> {
     let (Body::Work(WorkCommand::Lease(_)), Scope::Session(session)) = (&command.body, &command.scope) else {
         return Ok(());
     };
-    if let Reply::Leased { item, loaded, .. } = reply {
-        let found = WorkRows::of(rows, command.tenant, *session, *item)?;
-        *loaded = Loaded(found.map(|rows| Arc::new(rows) as Arc<_>));
+    let Reply::Leased { item, .. } = reply else { return Ok(()) };
+    if let Some(found) = rows_of(rows, command.tenant, *session, *item)? {
+        LoadedRows::Work(found).attach(reply);
     }
     Ok(())
 }
 
 impl WorkView {
-    /// Shows leased work with the rows that came with the reply; `None` if it came without.
+    /// Shows leased work with the rows that are attached to the reply; `None` if there are none: the work is void by now.
     #[must_use]
-    pub fn at_hand(work: OpenId, loaded: &Loaded) -> Option<Self> {
-        loaded.0.as_ref()?.downcast_ref::<WorkRows>().map(|rows| rows.view(work))
+    pub fn of(work: OpenId, loaded: &Loaded) -> Option<Self> {
+        match LoadedRows::of(loaded)? {
+            LoadedRows::Work(rows) => Some(view_of(work, rows)),
+            LoadedRows::Position(_) => None,
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::{names, reply_tokens};
 
 /// A session after a command.
 pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
-    let (row, at) = (&view.session, &view.position);
+    let (row, at) = (view.session(), &view.position);
     let (prompt, question) = view.shows();
     let checkpoint =
         sessions::checkpoint_of(view.node(), prompt.unwrap_or_default(), question.as_deref(), view.answers());

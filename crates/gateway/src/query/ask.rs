@@ -69,14 +69,6 @@ impl Reader {
         shard.read().await.map(Self)
     }
 
-    /// The rows, with all that this server's callers were answered before.
-    ///
-    /// # Errors
-    /// The shard cannot tell at the moment, as [`Failure`] says.
-    pub(crate) async fn after_own_commands(shard: &Shard) -> Result<Self, Failure> {
-        shard.read_after_own_commands().await.map(Self)
-    }
-
     /// The rows as this server has them.
     pub(crate) fn stale(shard: &Shard) -> Self {
         Self(shard.read_stale())

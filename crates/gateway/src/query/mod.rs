@@ -42,8 +42,8 @@ pub use history::{GetHistory, GetHistoryBefore, GetMachines, HistoryFrom, Histor
 pub use list::{Bounds, Compared, List, Rows};
 pub use policy::{CheckLedger, ExplainCall, PolicyQuery};
 pub use session::{
-    CheckRemoved, CheckReplyToken, CompletePosition, GetAnswered, GetSession, ListSessions, SessionQuery,
-    SessionShown, ShowSession, TimeTerm,
+    CheckRemoved, CheckReplyToken, GetAnswered, GetSession, ListSessions, SessionQuery, SessionShown,
+    ShowSession, TimeTerm,
 };
 pub use tenant::{
     GetApiKey, GetMailKeys, GetMailRetention, GetShardTenant, GetTenant, GetTenantNumbered, GetTenantRecord,

@@ -1,12 +1,10 @@
 //! Queries about sessions.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_engine::{
-    GateView, PositionView, RunView, SessionView, answered, gate_view, position_view, run_views, session_view,
-};
+use switchward_engine::{GateView, RunView, SessionView, answered, gate_view, run_views, session_view};
 use switchward_machine::{OpenId, SessionId, Status, TenantId, Time};
 use switchward_shard::StateView;
-use switchward_state::session::{Position, Removing, ReplyToken, Session};
+use switchward_state::session::{Removing, ReplyToken, Session};
 use switchward_state::{Answered, IndexKey, Key, ReadRows as _, RequestId, Scope, View, ViewError};
 
 use super::ask::{Ask, Evaluate, Source};
@@ -28,23 +26,20 @@ pub enum SessionQuery {
     /// What a request was answered with.
     #[n(3)]
     Answered(#[n(0)] GetAnswered),
-    /// All that it takes to show where a session stood.
-    #[n(4)]
-    Position(#[n(0)] CompletePosition),
     /// Whether a reply token was made for its session.
-    #[n(5)]
+    #[n(4)]
     ReplyToken(#[n(0)] CheckReplyToken),
     /// Whether a session was removed after a mail had come in.
-    #[n(6)]
+    #[n(5)]
     Removed(#[n(0)] CheckRemoved),
     /// Rows of a history, forwards.
-    #[n(7)]
+    #[n(6)]
     History(#[n(0)] GetHistory),
     /// Rows of a history, backwards.
-    #[n(8)]
+    #[n(7)]
     HistoryBefore(#[n(0)] GetHistoryBefore),
     /// The machines of runs.
-    #[n(9)]
+    #[n(8)]
     Machines(#[n(0)] GetMachines),
 }
 
@@ -219,34 +214,6 @@ impl Ask for GetAnswered {
             Scope::Session(session) => Source::session(session),
             Scope::Ledger(_) | Scope::Catalogue | Scope::Shard => Source::Catalogue,
         }
-    }
-}
-
-/// All that it takes to show where a session stood after a command. Answers `None` if the session is gone by now.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct CompletePosition {
-    /// The tenant that owns the session.
-    #[n(0)]
-    pub tenant: TenantId,
-    /// The session that the command was about.
-    #[n(1)]
-    pub session: SessionId,
-    /// Where it stood, from the command's reply.
-    #[n(2)]
-    pub position: Box<Position>,
-}
-
-impl Evaluate for CompletePosition {
-    type Answer = Option<PositionView>;
-
-    fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        rows.consistent(|rows| position_view(rows, self.tenant, self.session, (*self.position).clone()))
-    }
-}
-
-impl Ask for CompletePosition {
-    fn source(&self) -> Source {
-        Source::session(self.session)
     }
 }
 

@@ -9,7 +9,7 @@ use switchward_state::session::{PostMessage, ReplyToken, SessionCommand, SwitchR
 use switchward_state::{Body, Reply, Scope};
 use tonic::Request;
 
-use crate::api::{Api, Call, Driven, request_id};
+use crate::api::{Api, Call, Driven, position_after, request_id};
 use crate::auth::roles;
 use crate::convert::{self, positions};
 use crate::error::Refusal;
@@ -103,7 +103,7 @@ pub(super) async fn record_event(
     let id = names::session(&call.caller, "name", &name)?;
     let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "session", &name))?;
-    let view = call.position_after(id, reply, &name).await?;
+    let view = position_after(id, reply, &name)?;
     Ok(reply_tokens::shown_to(&call.caller, positions::session(&call.caller, &view)))
 }
 
@@ -137,7 +137,7 @@ pub(super) async fn record_reply(
     let reply = reply.map_err(|refusal| named(refusal, "session", &message.name))?;
     let Reply::Replied { outcome, .. } = reply else { return Err(odd(&reply)) };
     let outcome = outcome.word().to_owned();
-    let view = call.position_after(id, reply, &message.name).await?;
+    let view = position_after(id, reply, &message.name)?;
     let session = Some(positions::session(&call.caller, &view));
     Ok(v1::RecordReplyResponse { session, outcome })
 }

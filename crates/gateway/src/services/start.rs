@@ -8,7 +8,7 @@ use switchward_state::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_state::session::{Assisted, Queued, SessionCommand, Start};
 use switchward_state::{Body, Reply, Scope};
 
-use crate::api::{Call, request_id};
+use crate::api::{Call, position_after, request_id};
 use crate::auth::Caller;
 use crate::error::{Reason, Refusal};
 use crate::query::{
@@ -51,9 +51,8 @@ pub(super) async fn start(
         if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
     })?;
     let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
-    let Some(position) = reply.into_position() else { return Err(Refusal::not_found("session", "")) };
-    let warnings = position.warnings.iter().map(switchward_messages::session_warning).collect();
-    let view = call.position(session, position, "").await?;
+    let view = position_after(session, reply, "")?;
+    let warnings = view.position.warnings.iter().map(switchward_messages::session_warning).collect();
     let session = convert::positions::session(&call.caller, &view);
     Ok(v1::StartSessionResponse { session: Some(session), warnings })
 }

@@ -3,25 +3,24 @@
 use std::collections::BTreeSet;
 use switchward_gateway::query::{
     ApprovalQuery, Bounds, CatalogueQuery, CheckLedger, CheckMailToken, CheckRemoved, CheckReplyToken,
-    Compared, CompletePosition, DeliveryQuery, ExplainCall, ExportQuery, FindLinkedGate, FindWebhookSource,
-    FiredTimers, GetAnswered, GetApiKey, GetAssistant, GetDefinition, GetEffect, GetExportPart,
-    GetFirstTimer, GetGate, GetHistory, GetHistoryBefore, GetMachine, GetMachines, GetMailKeys,
-    GetMailRetention, GetMissed, GetNextSession, GetRemains, GetSession, GetShardTenant, GetSourceVersion,
-    GetStarter, GetTenant, GetTenantNumbered, GetTenantRecord, GetVersion, GetWebhookSource, GetWork,
-    HasTenant, HistoryFrom, ListApiKeys, ListAssistants, ListChanged, ListDefinitions, ListEffects,
-    ListGates, ListReady, ListSessions, ListTenantChanges, ListTenantNames, ListTenants, ListWebhookSources,
-    PinDefinitions, PolicyQuery, Query, SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm,
-    WorkQuery,
+    Compared, DeliveryQuery, ExplainCall, ExportQuery, FindLinkedGate, FindWebhookSource, FiredTimers,
+    GetAnswered, GetApiKey, GetAssistant, GetDefinition, GetEffect, GetExportPart, GetFirstTimer, GetGate,
+    GetHistory, GetHistoryBefore, GetMachine, GetMachines, GetMailKeys, GetMailRetention, GetMissed,
+    GetNextSession, GetRemains, GetSession, GetShardTenant, GetSourceVersion, GetStarter, GetTenant,
+    GetTenantNumbered, GetTenantRecord, GetVersion, GetWebhookSource, GetWork, HasTenant, HistoryFrom,
+    ListApiKeys, ListAssistants, ListChanged, ListDefinitions, ListEffects, ListGates, ListReady,
+    ListSessions, ListTenantChanges, ListTenantNames, ListTenants, ListWebhookSources, PinDefinitions,
+    PolicyQuery, Query, SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm, WorkQuery,
 };
 use switchward_machine::{
-    Bucket, Channel, Digest, GateKind, Limit, Micros, NodeIx, OpenId, Period, RunId, SessionId, Status,
-    TenantId, Time, WorkKind,
+    Bucket, Channel, Digest, GateKind, Limit, Micros, OpenId, Period, RunId, SessionId, Status, TenantId,
+    Time, WorkKind,
 };
 use switchward_state::approval::{MailKey, MailToken, TokenUse};
 use switchward_state::catalogue::Settings;
 use switchward_state::delivery::{EffectKind, EffectStatus, Endpoint};
 use switchward_state::policy::{Args, LedgerRule};
-use switchward_state::session::{Loaded, Meters, Position, ReplyToken, RunPosition};
+use switchward_state::session::ReplyToken;
 use switchward_state::{Due, Key, RequestId, Scope};
 
 use crate::{answers, kinds};
@@ -87,10 +86,6 @@ fn sessions() -> Vec<(&'static str, Query)> {
                 request: request(),
             }),
         ),
-        (
-            "session.position",
-            SessionQuery::Position(CompletePosition { tenant, session, position: Box::new(position()) }),
-        ),
         ("session.reply_token", SessionQuery::ReplyToken(CheckReplyToken { tenant, token: reply_token() })),
         ("session.removed", SessionQuery::Removed(CheckRemoved { tenant, session, came: Time(3) })),
         ("session.history", SessionQuery::History(GetHistory { tenant, session, from })),
@@ -113,30 +108,6 @@ fn sessions() -> Vec<(&'static str, Query)> {
 
 fn request() -> RequestId {
     RequestId { id: "r-1".into(), body: Digest([2; 32]) }
-}
-
-pub(crate) fn position() -> Position {
-    Position {
-        sequence: 5,
-        status: Status::Waiting,
-        reason: None,
-        updated: Time(3),
-        ended: None,
-        root: RunPosition { machine: None, node: NodeIx(1) },
-        leaf: None,
-        opening: true,
-        text: None,
-        takes_answers: true,
-        gates: Vec::new(),
-        items: Vec::new(),
-        voided: Vec::new(),
-        warnings: Vec::new(),
-        meters: Meters::default(),
-        usd_cap: Some(5),
-        mail_cap: None,
-        listens: None,
-        loaded: Loaded::default(),
-    }
 }
 
 fn approvals() -> Vec<(&'static str, Query)> {

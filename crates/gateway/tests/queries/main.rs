@@ -7,7 +7,6 @@ mod draw;
 mod golden;
 mod kinds;
 mod parts;
-mod position;
 mod random;
 
 use draw::Draw;

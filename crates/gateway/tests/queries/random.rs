@@ -2,22 +2,21 @@
 
 use switchward_gateway::query::{
     ApprovalQuery, CatalogueQuery, CheckLedger, CheckMailToken, CheckRemoved, CheckReplyToken, Compared,
-    CompletePosition, DeliveryQuery, ExplainCall, ExportQuery, FindLinkedGate, FindWebhookSource,
-    FiredTimers, GetAnswered, GetApiKey, GetAssistant, GetDefinition, GetEffect, GetExportPart,
-    GetFirstTimer, GetGate, GetHistory, GetHistoryBefore, GetMachine, GetMachines, GetMailKeys,
-    GetMailRetention, GetMissed, GetNextSession, GetRemains, GetSession, GetShardTenant, GetSourceVersion,
-    GetStarter, GetTenant, GetTenantNumbered, GetTenantRecord, GetVersion, GetWebhookSource, GetWork,
-    HasTenant, HistoryFrom, ListApiKeys, ListAssistants, ListChanged, ListDefinitions, ListEffects,
-    ListGates, ListReady, ListSessions, ListTenantChanges, ListTenantNames, ListTenants, ListWebhookSources,
-    PinDefinitions, PolicyQuery, Query, SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm,
-    WorkQuery,
+    DeliveryQuery, ExplainCall, ExportQuery, FindLinkedGate, FindWebhookSource, FiredTimers, GetAnswered,
+    GetApiKey, GetAssistant, GetDefinition, GetEffect, GetExportPart, GetFirstTimer, GetGate, GetHistory,
+    GetHistoryBefore, GetMachine, GetMachines, GetMailKeys, GetMailRetention, GetMissed, GetNextSession,
+    GetRemains, GetSession, GetShardTenant, GetSourceVersion, GetStarter, GetTenant, GetTenantNumbered,
+    GetTenantRecord, GetVersion, GetWebhookSource, GetWork, HasTenant, HistoryFrom, ListApiKeys,
+    ListAssistants, ListChanged, ListDefinitions, ListEffects, ListGates, ListReady, ListSessions,
+    ListTenantChanges, ListTenantNames, ListTenants, ListWebhookSources, PinDefinitions, PolicyQuery, Query,
+    SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm, WorkQuery,
 };
 use switchward_machine::{Channel, GateKind, Micros, Status, WorkKind};
 use switchward_state::delivery::{EffectKind, EffectStatus};
 use switchward_state::{Due, Key, RequestId, Scope};
 
 use crate::draw::Draw;
-use crate::{parts, position};
+use crate::parts;
 
 /// A query of any kind.
 pub(crate) fn query(draw: &mut Draw) -> Query {
@@ -35,7 +34,7 @@ pub(crate) fn query(draw: &mut Draw) -> Query {
 
 fn session(draw: &mut Draw) -> SessionQuery {
     let (tenant, session) = (draw.tenant(), draw.session());
-    match draw.below(10) {
+    match draw.below(9) {
         0 => SessionQuery::Get(GetSession { tenant, session }),
         1 => SessionQuery::Show(ShowSession { tenant, session }),
         2 => SessionQuery::List(ListSessions {
@@ -49,18 +48,14 @@ fn session(draw: &mut Draw) -> SessionQuery {
             let request = RequestId { id: draw.text(), body: draw.digest() };
             SessionQuery::Answered(GetAnswered { tenant, scope: scope(draw), request })
         }
-        4 => {
-            let position = Box::new(position::position(draw));
-            SessionQuery::Position(CompletePosition { tenant, session, position })
-        }
-        5 => SessionQuery::ReplyToken(CheckReplyToken { tenant, token: draw.reply_token() }),
-        6 => SessionQuery::Removed(CheckRemoved { tenant, session, came: draw.time() }),
-        7 => {
+        4 => SessionQuery::ReplyToken(CheckReplyToken { tenant, token: draw.reply_token() }),
+        5 => SessionQuery::Removed(CheckRemoved { tenant, session, came: draw.time() }),
+        6 => {
             let from = draw.number();
             let from = if draw.coin() { HistoryFrom::Event(from) } else { HistoryFrom::After(from) };
             SessionQuery::History(GetHistory { tenant, session, from })
         }
-        8 => SessionQuery::HistoryBefore(GetHistoryBefore { tenant, session, end: draw.number() }),
+        7 => SessionQuery::HistoryBefore(GetHistoryBefore { tenant, session, end: draw.number() }),
         _ => SessionQuery::Machines(GetMachines { tenant, session, runs: draw.list(Draw::run) }),
     }
 }

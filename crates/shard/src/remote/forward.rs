@@ -7,7 +7,9 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 use std::time::Duration;
-use switchward_state::{Command, Reply};
+use switchward_engine::SentRows;
+use switchward_machine::TenantId;
+use switchward_state::{Command, Loaded, Reply, ViewError};
 use tokio::time::Instant;
 
 use super::message::{Answer, LeaderRequest, QUESTION, decode_answer, encode_asked};
@@ -31,17 +33,15 @@ pub(crate) struct Remote {
     /// This server.
     own: u64,
     permits: TenantPermits,
-    /// The highest entry that a reply of a leader was given with.
-    answered: AtomicU64,
     /// The server that answered last as the leader, for a replica that has failed; 0 before the first.
     answers: AtomicU64,
 }
 
 impl Remote {
     pub(crate) fn of(transport: Arc<dyn Transport>, raft: Raft, shared: Arc<Shared>, own: u64) -> Self {
-        let [answered, answers] = [(); 2].map(|()| AtomicU64::new(0));
+        let answers = AtomicU64::new(0);
         let permits = TenantPermits::new(FORWARDS_MAX, FORWARDS_OF_TENANT_MAX);
-        Self { transport, raft, shared, own, permits, answered, answers }
+        Self { transport, raft, shared, own, permits, answers }
     }
 
     /// See [`Transport::clock_offsets`].
@@ -49,23 +49,27 @@ impl Remote {
         self.transport.clock_offsets()
     }
 
-    /// Executes a command at the leader, and waits until its entry is applied here, at most [`APPLIED_WAIT`]. It is sent
-    /// again only if it was certainly not executed.
+    /// Executes a command at the leader. It is sent again only if it was certainly not executed. If rows come with the
+    /// reply, it is given at once; else it waits until the command's entry is applied here, at most [`APPLIED_WAIT`].
     ///
     /// # Errors
     /// As [`Failure`] says; [`Failure::Electing`] after [`LEADER_WAIT`] without a leader.
     pub(crate) async fn submit(&self, command: Arc<Command>) -> Result<Reply, Failure> {
         let _permit = self.permits.take(command.tenant).ok_or(Failure::Overloaded)?;
+        let tenant = command.tenant;
         let asked = LeaderRequest::Submit(command);
         let mut answered = self.ask(&asked, FORWARD_WAIT).await;
         if planted!(ForwardedTwice) && answered == Err(Failure::OutcomeUnknown) {
             answered = self.ask(&asked, FORWARD_WAIT).await;
         }
         match answered? {
-            Answer::Reply { reply, index } => {
-                self.answered.fetch_max(index, Ordering::SeqCst);
-                // The command is executed, even if this replica is behind: who reads then asks the leader first.
-                let _in_time = self.applied(index).await;
+            Answer::Reply { mut reply, index, rows } => {
+                if let Some(rows) = rows {
+                    reply.load(self.received(tenant, index, &rows).await?);
+                } else {
+                    // The command is executed, even if this replica is behind: who reads then asks the leader first.
+                    let _in_time = self.applied(index).await;
+                }
                 Ok(*reply)
             }
             Answer::Failed(failure) => Err(elsewhere(failure)),
@@ -73,9 +77,25 @@ impl Remote {
         }
     }
 
-    /// Returns true if this replica has applied the entry of every reply that [`Remote::submit`] was given.
-    pub(crate) fn is_answered_applied(&self) -> bool {
-        *self.shared.applied().borrow() >= self.answered.load(Ordering::SeqCst)
+    /// The rows that came with the reply to a command whose entry has this index. If a machine of theirs is not installed
+    /// here, it waits until that entry is applied.
+    ///
+    /// # Errors
+    /// [`Failure::OutcomeUnknown`] if the rows cannot be read or completed: the command is executed.
+    async fn received(&self, tenant: TenantId, index: u64, rows: &[u8]) -> Result<Loaded, Failure> {
+        let completed = async {
+            let sent = SentRows::decode(rows).map_err(|error| ViewError(error.to_string()))?;
+            if let Some(loaded) = sent.complete(&self.shared.view(), tenant)? {
+                return Ok(loaded);
+            }
+            let _in_time = self.applied(index).await;
+            let found = sent.complete(&self.shared.view(), tenant)?;
+            found.ok_or_else(|| ViewError("a machine is not installed here".to_owned()))
+        };
+        completed.await.map_err(|error: ViewError| {
+            tracing::warn!(%error, index, "rows that came with a reply cannot be completed");
+            Failure::OutcomeUnknown
+        })
     }
 
     /// Asks the leader for the entry that a reader must have applied, and waits until it is applied here.

@@ -33,6 +33,8 @@ pub enum Answer {
     Reply {
         /// What the caller gets.
         reply: Box<Reply>,
+        /// The rows that were attached to it, see [`encode_loaded`](switchward_engine::encode_loaded).
+        rows: Option<Vec<u8>>,
         /// A server that has applied this entry shows what the command changed.
         index: u64,
     },
@@ -64,6 +66,8 @@ enum AnswerForm {
         reply: Vec<u8>,
         #[n(1)]
         index: u64,
+        #[cbor(n(2), with = "minicbor::bytes")]
+        rows: Option<Vec<u8>>,
     },
     #[n(1)]
     ReadIndex(#[n(0)] u64),
@@ -132,7 +136,9 @@ pub fn decode_asked(bytes: &[u8]) -> io::Result<LeaderRequest> {
 #[must_use]
 pub fn encode_answer(answer: &Answer) -> Bytes {
     framed(&match answer {
-        Answer::Reply { reply, index } => AnswerForm::Reply { reply: Reply::encode(reply), index: *index },
+        Answer::Reply { reply, index, rows } => {
+            AnswerForm::Reply { reply: Reply::encode(reply), index: *index, rows: rows.clone() }
+        }
         Answer::ReadIndex(index) => AnswerForm::ReadIndex(*index),
         Answer::Fired(Fired::Timers(count)) => AnswerForm::Fired(Some(*count as u64)),
         Answer::Fired(Fired::Stale) => AnswerForm::Fired(None),
@@ -146,8 +152,8 @@ pub fn encode_answer(answer: &Answer) -> Bytes {
 /// Another form, broken bytes, or bytes after the end.
 pub fn decode_answer(bytes: &[u8]) -> io::Result<Answer> {
     Ok(match unframed(bytes)? {
-        AnswerForm::Reply { reply, index } => {
-            Answer::Reply { reply: Box::new(Reply::decode(&reply).map_err(bad)?), index }
+        AnswerForm::Reply { reply, index, rows } => {
+            Answer::Reply { reply: Box::new(Reply::decode(&reply).map_err(bad)?), index, rows }
         }
         AnswerForm::ReadIndex(index) => Answer::ReadIndex(index),
         AnswerForm::Fired(Some(count)) => Answer::Fired(Fired::Timers(usize::try_from(count).map_err(bad)?)),
@@ -237,7 +243,8 @@ mod tests {
         let rejected = Rejection::new(Reason::NotFound, "there is none").fact("name", "x");
         let low = Failure::DiskLow { free_bytes: 1, needed_bytes: 2 };
         vec![
-            ("reply", Answer::Reply { reply: Box::new(Reply::Done), index: 9 }),
+            ("reply", Answer::Reply { reply: Box::new(Reply::Done), index: 9, rows: None }),
+            ("reply-rows", Answer::Reply { reply: Box::new(Reply::Done), index: 9, rows: Some(vec![1, 7]) }),
             ("read-index", Answer::ReadIndex(9)),
             ("fired", Answer::Fired(Fired::Timers(3))),
             ("stale", Answer::Fired(Fired::Stale)),

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use std::io;
+use switchward_engine::encode_loaded;
 
 use super::message::{Answer, LeaderRequest, decode_asked, encode_answer};
 use crate::cluster::Cluster;
@@ -28,9 +29,10 @@ async fn answer(cluster: &Cluster, shard: &Shard, asked: LeaderRequest) -> Resul
             if bucket.is_some_and(|bucket| cluster.shard_of(bucket).number() != shard.number()) {
                 return Err(Failure::Electing);
             }
-            let reply = shard.submit_here(command).await?;
+            let mut reply = shard.submit_here(command).await?;
+            let rows = encode_loaded(&reply.take_loaded());
             let index = shard.group().shared.position().map_or(0, |position| position.index);
-            Ok(Answer::Reply { reply: Box::new(reply), index })
+            Ok(Answer::Reply { reply: Box::new(reply), index, rows })
         }
         LeaderRequest::ReadIndex => shard.read_index().await.map(Answer::ReadIndex),
         LeaderRequest::Fire(batch) => cluster.fire_here(shard, &batch).await.map(Answer::Fired),

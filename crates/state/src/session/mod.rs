@@ -25,7 +25,7 @@ pub use command::{Cancel, Pause, PostMessage, Resume, SessionCommand, Sweep, Swi
 pub use event::SessionEvent;
 pub use event_source::EventSource;
 pub(crate) use event_source::REPLY_TOKEN;
-pub use position::{GatePosition, ItemPosition, Listening, Loaded, Position, RunPosition};
+pub use position::{GatePosition, ItemPosition, Listening, Position, RunPosition};
 pub use redact::{decided, is_redacted, redacted};
 pub use removal::{Removal, Removed, Removing, RetainedDecision, Retention, RetentionRule};
 pub use removal_commands::{Expiring, Remove, RemoveStep};

@@ -2,11 +2,9 @@
 //! again. It holds what later commands change; what never changes of a session is read from its row.
 
 use minicbor::{CborLen, Decode, Encode};
-use std::any::Any;
-use std::fmt;
-use std::sync::Arc;
 use switchward_machine::{Digest, GateKind, NodeIx, OpenId, RunId, Status, Time};
 
+use crate::Loaded;
 use crate::session::{Meters, SessionWarning};
 
 /// Where a session stands after a command, and what the command did beside.
@@ -67,7 +65,7 @@ pub struct Position {
     /// The run whose node takes events from outside, if one does.
     #[n(16)]
     pub listens: Option<Listening>,
-    /// Rows that an answer also needs, if they are at hand.
+    /// Rows that an answer also needs, if they are attached.
     #[cbor(skip)]
     pub loaded: Loaded,
 }
@@ -150,23 +148,4 @@ pub struct GatePosition {
     /// Whether nobody who may decide was notified of it.
     #[n(10)]
     pub unnotified: bool,
-}
-
-/// Rows that complete a position, as the crate has them that attaches and takes them. They are no part of the position: two
-/// are equal whatever is at hand, and neither a log nor another server gets them.
-#[derive(Clone, Default)]
-pub struct Loaded(pub Option<Arc<dyn Any + Send + Sync>>);
-
-impl PartialEq for Loaded {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for Loaded {}
-
-impl fmt::Debug for Loaded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "loaded" } else { "not loaded" })
-    }
 }

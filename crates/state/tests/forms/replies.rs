@@ -11,8 +11,8 @@ use switchward_state::delivery::{
     TextSource,
 };
 use switchward_state::policy::TenantPolicy;
-use switchward_state::session::{Loaded, Meters};
-use switchward_state::{Level, Levels, Reply};
+use switchward_state::session::Meters;
+use switchward_state::{Level, Levels, Loaded, Reply};
 
 const DIGEST: Digest = Digest([2; 32]);
 

@@ -3,9 +3,8 @@
 use switchward_machine::OpenId;
 use switchward_scenario::{Broken, ShardIx, System};
 use switchward_state::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
-use switchward_state::session::Loaded;
 use switchward_state::work::{ExtendLease, LeaseWork, WorkCommand};
-use switchward_state::{Body, Command, Key, OpenItem, Reason, Reply, Row, Scope, View};
+use switchward_state::{Body, Command, Key, Loaded, OpenItem, Reason, Reply, Row, Scope, View};
 
 use super::rows::unchanged;
 use super::{CarefulMemory, inner};

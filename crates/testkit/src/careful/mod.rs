@@ -6,9 +6,10 @@
 //! forms, and a reservation is made in it for a call that is lost. Every call is explained before it is decided, and the
 //! two must agree. A relayed effect must change something, and an early or repeated sweep must change nothing. A lease of
 //! no length is refused, and a given one is extended; an assistant has a valid name, and is created once; a result is
-//! accepted if it fits the schema that its worker was given.
+//! accepted if it fits the schema that its worker was given. The rows that are attached to a reply are sent and read again.
 
 mod assistants;
+mod attached;
 mod explained;
 mod leases;
 mod ledgers;

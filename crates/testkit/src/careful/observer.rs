@@ -8,6 +8,7 @@ use switchward_state::policy::{LedgerRow, LimitOutcome};
 use switchward_state::{Actor, Body, Command, Scope};
 
 use super::assistants::names_of_assistants;
+use super::attached::attached;
 use super::explained::{ExplainedCall, agrees, explained};
 use super::leases::{lease_of_nothing, taken_over};
 use super::ledgers::{ask_again, counts, ledgers, mistrust};
@@ -67,6 +68,7 @@ impl Observer for Careful {
                 Ok(())
             }
             Moment::Decided(command, answer) => {
+                attached(memory, command, answer)?;
                 let (explained, before) = std::mem::take(&mut memory.observer_mut().deciding);
                 if memory.decisions() == before { Ok(()) } else { agrees(explained, command, answer) }
             }

@@ -19,7 +19,7 @@ use crate::convert::{json, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::limits::POLL_BYTES_MAX;
 use crate::names;
-use crate::query::{GetWork, ListReady, Ready};
+use crate::query::{ListReady, Ready};
 use crate::readable::{Readable, is_unreachable, readable};
 use crate::refusals::{refusal, unreadable};
 
@@ -174,12 +174,7 @@ async fn lease(
         }
         Err(refused) => return Err(refused),
     };
-    let found = match WorkView::at_hand(work, &loaded) {
-        Some(found) => Some(found),
-        // A taken item may be void a moment later; then there is nothing to hand out.
-        None => call.ask(&GetWork { tenant: call.caller.tenant, session, work }).await?,
-    };
-    Ok(found.map(|found| LeasedWork {
+    Ok(WorkView::of(work, &loaded).map(|found| LeasedWork {
         session,
         work,
         fence,

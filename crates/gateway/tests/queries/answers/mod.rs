@@ -61,7 +61,6 @@ fn session(query: &SessionQuery) -> Vec<Vec<u8>> {
         SessionQuery::Show(query) => to(query, [Some(views::session_shown())]),
         SessionQuery::List(query) => entries(query, [views::session_shown()]),
         SessionQuery::Answered(query) => to(query, [Some(answered)]),
-        SessionQuery::Position(query) => to(query, [Some(views::position())]),
         SessionQuery::ReplyToken(query) => to(query, [true]),
         SessionQuery::Removed(query) => to(query, [false]),
         SessionQuery::History(query) => to(query, [vec![history()]]),

@@ -4,8 +4,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use switchward_engine::policy::{Explanation, LimitState, LookedAt};
 use switchward_engine::{
-    Below, Comment, EffectView, GateView, Machines, Missed, PositionView, Reach, RunMachine, RunView,
-    SessionView, WorkView,
+    Below, Comment, EffectView, GateView, Machines, Missed, Reach, RunMachine, RunView, SessionView, WorkView,
 };
 use switchward_gateway::query::{GateShown, LinkedGate, SessionShown};
 use switchward_machine::{BudgetUnit, Callee, CalleeKind, OpenId, RunId, Status, Time};
@@ -18,7 +17,7 @@ use switchward_state::work::WorkItem;
 use switchward_state::{OpenItem, Reason, SharedMachine};
 
 use super::rows::{self, machine, row};
-use crate::golden::{self, GATE, SESSION, reply_token};
+use crate::golden::{GATE, SESSION, reply_token};
 
 fn object() -> serde_json::Map<String, serde_json::Value> {
     serde_json::Map::from_iter([("order".to_owned(), json!({ "id": 7 }))])
@@ -57,18 +56,6 @@ pub(crate) fn session_shown() -> SessionShown {
         parent: Some(RunId(2)),
     };
     SessionShown { session: session(), gates: vec![(GATE, open_gate())], runs: vec![run] }
-}
-
-pub(crate) fn position() -> PositionView {
-    PositionView {
-        id: SESSION,
-        session: row("session"),
-        machine: machine(),
-        position: golden::position(),
-        leaf: Some(SharedMachine(machine())),
-        text: Some("Reply to it".into()),
-        reply_token: Some(reply_token()),
-    }
 }
 
 pub(crate) fn machines() -> Machines {

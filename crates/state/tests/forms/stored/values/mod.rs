@@ -12,7 +12,7 @@ pub(crate) mod warnings;
 
 use super::*;
 use switchward_state::session::{
-    GatePosition, ItemPosition, Listening, Loaded, Position, RunPosition, SessionWarning,
+    GatePosition, ItemPosition, Listening, Position, RunPosition, SessionWarning,
 };
 
 /// Where a session stands.
@@ -55,7 +55,7 @@ pub(crate) fn position() -> Option<Box<Position>> {
         usd_cap: Some(5),
         mail_cap: Some(6),
         listens: Some(Listening { run: RunId(1), entry: 2 }),
-        loaded: Loaded::default(),
+        loaded: switchward_state::Loaded::default(),
     }))
 }
 
