@@ -23,7 +23,7 @@ pub(crate) enum LoadedRows {
 }
 
 impl LoadedRows {
-    /// Attaches the rows to a reply.
+    /// Puts the rows beside a reply, whose caller then needs no other ones.
     pub(crate) fn attach(self, reply: &mut Reply) {
         reply.load(Loaded(Some(Arc::new(self))));
     }
@@ -149,7 +149,7 @@ impl SentRows {
     /// # Errors
     /// Another form, or bytes that are no rows.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormError> {
-        unframed(FORM, bytes, "row of a reply").map(Self).map_err(FormError)
+        unframed(FORM, bytes, "reply row").map(Self).map_err(FormError)
     }
 
     /// Completes the rows with the machines that are installed here; `None` if one is not.
