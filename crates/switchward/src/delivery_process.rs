@@ -17,10 +17,12 @@ use crate::member::{self, ToServers};
 use crate::metrics_port::MetricsPort;
 use crate::node::stopped;
 use crate::outbound;
+use crate::reload::hangups;
 
 /// Delivers until it is stopped. What was begun by then is done, or left to other processes.
 pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     let cluster = config.cluster.as_ref().context("the configuration is that of a server alone")?;
+    let hangups = hangups();
     let own = member::read_certificates(cluster)?;
     let (name, id) = member::without_data(cluster, &own)?;
     let shown = name.to_string();
@@ -43,7 +45,7 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     let (follow, ready) = (proxy, health.clone());
     let tasks = [
         tokio::spawn(async move { follow.follow(ready).await }),
-        tokio::spawn(member::follow_certificates(cluster.clone(), move |tls| dialer.set_tls(tls))),
+        tokio::spawn(member::follow_certificates(cluster.clone(), hangups, move |tls| dialer.set_tls(tls))),
     ];
     stopped.await;
     health.set_not_ready().await;

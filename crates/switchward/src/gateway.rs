@@ -15,14 +15,15 @@ use crate::config::Config;
 use crate::exit::Exit;
 use crate::member::{self, ToServers};
 use crate::metrics_port::MetricsPort;
-use crate::node::{hangups, stopped};
+use crate::node::stopped;
 use crate::ready::Ready;
+use crate::reload::hangups;
 use crate::tls::{self, Certificates};
 
 /// Serves until it is stopped.
 pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     let cluster = config.cluster.as_ref().context("the configuration is that of a server alone")?;
-    let hangups = hangups();
+    let [of_port, of_cluster] = [hangups(), hangups()];
     let certificates = config.tls.as_ref().map(Certificates::open).transpose()?;
     let own = member::read_certificates(cluster)?;
     let (name, id) = member::without_data(cluster, &own)?;
@@ -44,8 +45,10 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     let follow = (proxy.clone(), health.clone());
     let tasks = [
         tokio::spawn(async move { follow.0.follow(follow.1).await }),
-        tokio::spawn(member::follow_certificates(cluster.clone(), move |tls| dialer.set_tls(tls))),
-        tokio::spawn(tls::follow(certificates, hangups)),
+        tokio::spawn(member::follow_certificates(cluster.clone(), of_cluster, move |tls| {
+            dialer.set_tls(tls)
+        })),
+        tokio::spawn(tls::follow(certificates, of_port)),
     ];
     let following = tasks[0].abort_handle();
     let stop = async move {

@@ -33,6 +33,7 @@ mod quarantine;
 mod quota_config;
 mod ready;
 mod receiver;
+mod reload;
 mod runtime;
 mod sign_in;
 mod start_checks;

@@ -43,6 +43,7 @@ use crate::member::{ClusterConfig, Connections, ProcessRole, pass_on};
 use crate::metrics_port::MetricsPort;
 use crate::outbound::{DeliveryConfig, Jobs, RedisConfig};
 use crate::quarantine::{Quarantine, Sweeper};
+use crate::reload::hangups;
 use crate::sign_in::warn_of_missing_provider;
 use crate::start_checks::{KNOWN_TENANTS, SIGN_IN, catch_up, ensure_tenancy, know_tenants, or_at_next_start};
 use crate::{health, home, inspector, key_ring, mailbox, metrics, outbound, page_guard};
@@ -441,12 +442,6 @@ pub(crate) fn stopped() -> impl Future<Output = ()> + Send {
             () = came(interrupt) => {}
         }
     }
-}
-
-/// Listens for SIGHUP from now on, which then no longer ends the process.
-pub(crate) fn hangups() -> Option<Signal> {
-    let signal = tokio::signal::unix::signal(SignalKind::hangup());
-    signal.inspect_err(|error| tracing::error!(%error, "failed to listen for SIGHUP")).ok()
 }
 
 /// Waits for the signal; forever if it could not be listened for.

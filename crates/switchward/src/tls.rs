@@ -9,19 +9,14 @@ use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::signal::unix::Signal;
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Tls;
 use crate::private;
-
-/// How often the files are checked for changes.
-const LOOK: Duration = Duration::from_secs(1);
+use crate::reload::WatchedFiles;
 
 /// Installs the one provider of cryptography. Called first, and safe to call again.
 pub(crate) fn install_provider() {
@@ -35,10 +30,6 @@ pub(crate) struct Certificates {
     files: Tls,
     current: RwLock<Arc<CertifiedKey>>,
 }
-
-/// What distinguishes a file from the one that it replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp([i64; 2], [u64; 3]);
 
 impl Certificates {
     /// Reads the certificate chain and its key, both PEM.
@@ -73,13 +64,9 @@ impl Certificates {
         }
     }
 
-    fn stamps(&self) -> [Option<Stamp>; 2] {
-        [&self.files.cert_file, &self.files.key_file].map(|file| Some(stamp(&file.metadata().ok()?)))
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.files.cert_file.clone(), self.files.key_file.clone()]
     }
-}
-
-fn stamp(of: &Metadata) -> Stamp {
-    Stamp([of.mtime(), of.mtime_nsec()], [of.dev(), of.ino(), of.len()])
 }
 
 impl ResolvesServerCert for Certificates {
@@ -89,41 +76,15 @@ impl ResolvesServerCert for Certificates {
 }
 
 /// Reads the certificates again whenever a SIGHUP comes or their files have changed. Connections that are open stay so.
-pub(crate) async fn follow(certificates: Option<Arc<Certificates>>, mut hangups: Option<Signal>) {
-    let stamps = || certificates.as_ref().map(|certificates| certificates.stamps());
-    let mut tick = tokio::time::interval(LOOK);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let (mut known, mut seen) = (stamps(), stamps());
+pub(crate) async fn follow(certificates: Option<Arc<Certificates>>, hangups: Option<Signal>) {
+    let files = certificates.as_ref().map(|certificates| certificates.files());
+    let mut files = WatchedFiles::new(files.unwrap_or_default(), hangups);
     loop {
-        // Either may be dropped while it waits: neither loses a signal or a look.
-        let hangup_came = tokio::select! {
-            _ = tick.tick(), if certificates.is_some() => false,
-            hangup_came = hangup(&mut hangups) => hangup_came,
-        };
-        let now = stamps();
-        // Two files that are just being replaced are left until they stand still.
-        let changed = now != known && now == seen;
-        seen = now;
+        files.changed().await;
         match &certificates {
-            Some(certificates) if hangup_came || changed => {
-                certificates.reload();
-                known = now;
-            }
-            None if hangup_came => tracing::info!("SIGHUP: there is no certificate to reload"),
-            Some(_) | None => {}
+            Some(certificates) => certificates.reload(),
+            None => tracing::info!("SIGHUP: the public port has no certificate to reload"),
         }
-    }
-}
-
-async fn hangup(hangups: &mut Option<Signal>) -> bool {
-    match hangups {
-        Some(signal) => {
-            if signal.recv().await.is_none() {
-                std::future::pending::<()>().await;
-            }
-            true
-        }
-        None => std::future::pending().await,
     }
 }
 

@@ -32,9 +32,10 @@ use switchward_messages::cli::dev as texts;
 
 use crate::args::{DevArgs, DevCommand, Output};
 use crate::exit::Exit;
-use crate::node::{hangups, shards_default, stopped};
+use crate::node::{shards_default, stopped};
 use crate::outbound::DeliveryConfig;
 use crate::ready::Ready;
+use crate::reload::hangups;
 use crate::{private, runtime, telemetry, tls};
 
 /// The tenant of a development server.

@@ -1,19 +1,18 @@
-//! The certificates of a process of a cluster: read from their files, and again when these change.
+//! The certificates of a process of a cluster: read from their files, and again when these change or a SIGHUP comes.
 
 use anyhow::Context as _;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 use switchward_machine::Time;
 use switchward_peer::{PeerName, TlsError, TlsPem, certificate_name};
+use switchward_state::policy::time_text;
 use switchward_store::{ClusterIdentity, Id};
+use tokio::signal::unix::Signal;
 use x509_parser::pem::parse_x509_pem;
 
 use super::config::{ClusterConfig, ProcessKind};
 use crate::private;
-
-/// How often the files are checked for changes.
-const LOOK: Duration = Duration::from_secs(1);
+use crate::reload::WatchedFiles;
 
 /// Reads the certificates.
 ///
@@ -92,30 +91,30 @@ pub(crate) fn without_data(config: &ClusterConfig, tls: &TlsPem) -> anyhow::Resu
     Ok((name, cluster))
 }
 
-/// Hands new certificates to `set` when the files change, for new connections. Ends when it is dropped.
-pub(crate) async fn follow(config: ClusterConfig, set: impl Fn(&TlsPem) -> Result<(), TlsError> + Send) {
-    let mut known = stamps(&config);
-    let mut tick = tokio::time::interval(LOOK);
+/// Hands the certificates to `set`, for new connections, when their files have changed or a SIGHUP comes. Ones that cannot be
+/// used change nothing. Ends when it is dropped.
+pub(crate) async fn follow(
+    config: ClusterConfig,
+    hangups: Option<Signal>,
+    set: impl Fn(&TlsPem) -> Result<(), TlsError> + Send,
+) {
+    let files = vec![config.ca_file.clone(), config.cert_file.clone(), config.key_file.clone()];
+    let mut files = WatchedFiles::new(files, hangups);
     loop {
-        tick.tick().await;
-        let now = stamps(&config);
-        if now == known {
-            continue;
-        }
-        known = now;
-        match read(&config).and_then(|tls| set(&tls).map_err(anyhow::Error::from)) {
-            Ok(()) => tracing::info!("reloaded the certificates of the cluster"),
+        files.changed().await;
+        let fresh = read(&config).and_then(|tls| set(&tls).map(|()| tls).map_err(anyhow::Error::from));
+        match fresh {
+            Ok(tls) => {
+                let valid_until = expires(&tls).map(time_text);
+                tracing::info!(valid_until, "reloaded the certificates of the cluster");
+            }
             Err(error) => {
+                let error = format!("{error:#}");
                 tracing::error!(
-                    "failed to reload the certificates of the cluster, the old ones stay: {error:#}"
+                    error,
+                    "failed to reload the certificates of the cluster; the previous ones stay in use"
                 );
             }
         }
     }
-}
-
-/// What tells changed files: when each was last written.
-fn stamps(config: &ClusterConfig) -> [Option<SystemTime>; 3] {
-    let written = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
-    [written(&config.ca_file), written(&config.cert_file), written(&config.key_file)]
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use switchward_gateway::proxy::{AnswersDelivery, CallServer, LocalMaps, PassOn, Proxy};
 use switchward_gateway::{Api, Port, mail::QuarantinesByTransport, one_port::OneService};
 use switchward_machine::Digest;
-use switchward_peer::{CallDialer, Hello, PROTOCOL, PeerLimits, PeerName, PeerOptions, Peers};
+use switchward_peer::{CallDialer, Hello, PROTOCOL, PeerLimits, PeerName, PeerOptions, Peers, TlsPem};
 use switchward_shard::{
     Clock, Cluster, MemberHandler, MemberOptions, MemberStart, OwnRuntime, RaftSettings, Transport,
 };
@@ -24,6 +24,7 @@ use super::facts::OwnFacts;
 use super::inbound::{FromPeers, Removed};
 use super::transport::{ToPeers, ToServers};
 use crate::outbound::RedisConfig;
+use crate::reload::hangups;
 
 /// Threads that carry the messages between servers: while one of them encrypts a snapshot, the other one has heartbeats.
 const PEER_THREADS: usize = 2;
@@ -104,7 +105,7 @@ impl Connections {
         }
         let configured: BTreeSet<u64> = configured.into_keys().collect();
         let fixed = if config.fixed_peers { configured.clone() } else { BTreeSet::new() };
-        let tasks = vec![renewing(config.clone(), peers.clone(), dialer.clone(), Arc::clone(&handler))];
+        let tasks = vec![renewing(own, config.clone(), peers.clone(), dialer.clone(), Arc::clone(&handler))];
         let transport = Arc::new(ToPeers::over(peers.clone(), configured, fixed, config.clocks, removed));
         let (config, clock) = (config.clone(), own_clock);
         Ok(Self {
@@ -228,20 +229,23 @@ fn hello(own: &ClusterIdentity, identity: &FolderIdentity, ring: &KeyRing) -> He
     }
 }
 
-/// Uses new certificates when their files change.
+/// Uses new certificates when their files change, or a SIGHUP comes.
 fn renewing(
+    own: ClusterIdentity,
     config: ClusterConfig,
     peers: Peers,
     dialer: CallDialer,
     handler: Arc<MemberHandler>,
 ) -> JoinHandle<()> {
-    let set = move |tls: &_| {
+    let set = move |tls: &TlsPem| {
+        // What one of the two refuses, the other one must not use.
+        let _usable = CallDialer::new(own.cluster.0, PeerName::Server(own.server), tls)?;
         peers.set_tls(tls)?;
         dialer.set_tls(tls)?;
         handler.set_certificate_expires(certificates::expires(tls));
         Ok(())
     };
-    tokio::spawn(certificates::follow(config, set))
+    tokio::spawn(certificates::follow(config, hangups(), set))
 }
 
 /// Refuses a data folder that is not that of this server.

@@ -4,6 +4,7 @@ mod delivering;
 mod dev;
 mod gateways;
 mod operating;
+mod renewing;
 mod restore;
 mod roll;
 mod servers;

@@ -200,14 +200,7 @@ impl Site {
 
     /// What the server says of itself under this name, all its lines together.
     pub(crate) async fn metric(&self, name: &str) -> anyhow::Result<f64> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.metrics)).await?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page).await?;
-        let of_name = page.lines().filter(|line| line.starts_with(name));
-        let values: Vec<f64> = of_name.filter_map(|line| line.rsplit(' ').next()?.parse().ok()).collect();
-        ensure!(!values.is_empty(), "nothing is said of {name}: {page}");
-        Ok(values.iter().sum())
+        metric_at(self.metrics, name).await
     }
 
     /// A tenant's way to the server, whichever is there.
@@ -216,6 +209,18 @@ impl Site {
         let channel = endpoint.tcp_nodelay(true).timeout(Duration::from_secs(10)).connect_lazy();
         Ok(Caller { channel, key: format!("Bearer {}", key(tenant)).parse()? })
     }
+}
+
+/// What a server whose metrics are at this port says under this name, all its lines together.
+pub(crate) async fn metric_at(port: u16, name: &str) -> anyhow::Result<f64> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await?;
+    let of_name = page.lines().filter(|line| line.starts_with(name));
+    let values: Vec<f64> = of_name.filter_map(|line| line.rsplit(' ').next()?.parse().ok()).collect();
+    ensure!(!values.is_empty(), "nothing is said of {name}: {page}");
+    Ok(values.iter().sum())
 }
 
 fn key(tenant: u8) -> String {

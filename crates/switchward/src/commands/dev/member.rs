@@ -17,9 +17,10 @@ use crate::args::{ClockKind, Unnamed};
 use crate::exit::Exit;
 use crate::key_ring::KeyRingLocation;
 use crate::member::{ClusterConfig, ServerClocks, identity};
-use crate::node::{hangups, stopped};
+use crate::node::stopped;
 use crate::outbound::RedisConfig;
 use crate::ready::Ready;
+use crate::reload::hangups;
 use crate::{private, runtime, tls};
 
 /// The configuration of the process.

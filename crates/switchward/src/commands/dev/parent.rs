@@ -24,9 +24,10 @@ use super::running::Running;
 use super::{data_folder, start_logging, words};
 use crate::args::{DevArgs, Output};
 use crate::exit::Exit;
-use crate::node::{hangups, shards_default, stopped};
+use crate::node::{shards_default, stopped};
 use crate::outbound::{DeliveryConfig, RedisConfig};
 use crate::ready::Ready;
+use crate::reload::hangups;
 use crate::{private, runtime, tls};
 
 /// Serves until it is stopped.

@@ -53,10 +53,25 @@ impl Delivery {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// Sends it a signal.
+    async fn signal(&self, name: &str) -> anyhow::Result<()> {
+        let id = self.process.id().context("it runs")?.to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().await?;
+        ensure!(sent.success(), "SIG{name} could not be sent");
+        Ok(())
+    }
+
+    /// Sends it SIGHUP, and waits until it has read its certificates again.
+    async fn hang_up(&self) -> anyhow::Result<()> {
+        until("it delivers", async || self.said().contains("delivering")).await;
+        self.signal("HUP").await?;
+        until("it has read them", async || self.said().contains("reloaded the certificates")).await;
+        Ok(())
+    }
+
     /// Ends it by SIGTERM, and waits until it has ended.
     async fn stop(mut self) -> anyhow::Result<()> {
-        let id = self.process.id().context("it runs")?.to_string();
-        ensure!(Command::new("kill").args(["-TERM", &id]).status().await?.success(), "SIGTERM is sent");
+        self.signal("TERM").await?;
         let ended = timeout(END_MAX, self.process.wait()).await.context("it does not end")??;
         ensure!(ended.success(), "the delivery process ended with {ended}: {}", self.said());
         Ok(())
@@ -160,6 +175,7 @@ async fn jobs_are_done_by_delivery_processes_alone() -> anyhow::Result<()> {
     let start = |name| Delivery::start(&servers, &redis, &receiver, name);
     let (first, second) = (start("one").await?, start("two").await?);
     round(&servers, "both").await?;
+    second.hang_up().await?;
     first.stop().await?;
     round(&servers, "second").await?;
     // Work that the killed server has leased and not put on the bus yet waits for the end of its lease.

@@ -27,7 +27,8 @@ fn number(value: &Value) -> u64 {
     value.as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-fn server(cluster: &Value, wanted: u64) -> Value {
+/// A server of the cluster.
+pub(super) fn server(cluster: &Value, wanted: u64) -> Value {
     let servers = cluster["servers"].as_array().cloned().unwrap_or_default();
     servers.into_iter().find(|server| number(&server["number"]) == wanted).unwrap_or_default()
 }

@@ -24,6 +24,8 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
+use crate::site::metric_at;
+
 /// The tenant's first key.
 pub(crate) const KEY: &str =
     "swk_0000000000000001_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -162,6 +164,11 @@ impl Servers {
         Ok(std::fs::write(self.config(number), text)?)
     }
 
+    /// What the metrics of a server say under this name.
+    pub(crate) async fn metric(&self, number: usize, name: &str) -> anyhow::Result<f64> {
+        metric_at(self.ports[number - 1].metrics, name).await
+    }
+
     /// The port at which a server listens for clients.
     pub(crate) fn public_port(&self, number: usize) -> u16 {
         self.ports[number - 1].public
@@ -271,12 +278,19 @@ impl Servers {
         Ok(())
     }
 
+    /// Sends a server a signal, such as `HUP`.
+    pub(crate) async fn signal(&self, number: usize, name: &str) -> anyhow::Result<()> {
+        let running = self.running[number - 1].as_ref().context("it runs")?;
+        let id = running.process.id().context("it runs")?.to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status().await?;
+        ensure!(sent.success(), "SIG{name} could not be sent");
+        Ok(())
+    }
+
     /// Ends a server by SIGTERM, and waits until it has ended.
     pub(crate) async fn stop(&mut self, number: usize) -> anyhow::Result<()> {
+        self.signal(number, "TERM").await?;
         let mut running = self.running[number - 1].take().context("it runs")?;
-        let id = running.process.id().context("it runs")?.to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status().await?;
-        ensure!(sent.success(), "SIGTERM could not be sent");
         let ended = timeout(STOP_MAX, running.process.wait()).await.context("it does not end in time")??;
         ensure!(ended.success(), "server {number} ended with {ended}: {}", self.said(number));
         Ok(())
