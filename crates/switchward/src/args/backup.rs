@@ -17,10 +17,11 @@ Examples:
   switchward backup verify /backups/monday
   switchward server --config /etc/switchward/switchward.toml --restore /backups/monday
 
-Backs up a running or a stopped server. The backup is consistent: it contains everything that was acknowledged \
-before one moment, for all tenants. A running server continues meanwhile. Run the command on the server's machine as \
-the server's user: it needs no key, and calls the server through a socket in its data folder. DIR must not exist; it \
-appears when the backup is complete. Secrets in the backup are encrypted; a restore needs the server's key ring."
+Backs up a running or a stopped server; a server of a cluster must run. The backup is consistent: it contains \
+everything that was acknowledged before one moment, for all tenants. A running server continues meanwhile. Run \
+the command on the server's machine as the server's user: it needs no key, and calls the server through a socket \
+in its data folder. DIR must not exist; it appears when the backup is complete. Secrets in the backup are \
+encrypted; a restore needs the server's key ring."
 )]
 pub(crate) struct BackupArgs {
     /// What to do instead.

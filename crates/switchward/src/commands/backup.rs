@@ -9,7 +9,7 @@ use switchward_messages::cli::backup as texts;
 use switchward_shard::check_backup;
 use switchward_store::{Backup, BackupFolder, BackupManifest, BackupSink as _, DataDir, StoreError};
 
-use super::offline::{ServerFolder, Stopped};
+use super::offline::{Purpose, ServerFolder, Stopped};
 use crate::args::{BackupArgs, BackupCommand, Output};
 use crate::backup::{begin, known};
 use crate::control::{Frame, Frames, Request};
@@ -94,7 +94,7 @@ fn receive<R: std::io::Read>(mut frames: Frames<R>, to: &mut BackupFolder) -> Re
 
 fn of_stopped(of: &ServerFolder, to: &mut BackupFolder) -> Result<BackupManifest, Exit> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let server = Stopped::open(of, None).await?;
+        let server = Stopped::open(of, Purpose::Backup, None).await?;
         let (of, cut) = begin(&server.cluster).await?;
         let written = cut.write(&server.data, of, to);
         drop(cut);

@@ -9,7 +9,7 @@ use switchward_gateway::{Api, Refusal, services::first};
 use switchward_messages::cli::secrets::keep_copy;
 use switchward_shard::{Cluster, ClusterOptions, MonotonicClock};
 use switchward_state::seal::KeyRing;
-use switchward_store::DataDir;
+use switchward_store::{ClusterIdentity, DataDir};
 use tonic::Status;
 
 use super::client::{admin, tenant};
@@ -24,7 +24,7 @@ use crate::private;
 /// Creates a tenant and its first admin key.
 pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Result<(), Exit> {
     let folder = ServerFolder::find(create.data_dir, create.config.as_ref())?;
-    let server = Stopped::open(&folder, create.shards.or(folder.shards)).await?;
+    let server = Stopped::open(&folder, Purpose::NewTenant, create.shards.or(folder.shards)).await?;
     server.have_keys(output)?;
     let wanted = v1::Tenant {
         display_name: create.display_name.unwrap_or_default(),
@@ -44,7 +44,7 @@ pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Resul
 pub(super) async fn bootstrap(bootstrap: BootstrapKey, output: Output) -> Result<(), Exit> {
     let folder = ServerFolder::find(bootstrap.data_dir.clone(), bootstrap.config.as_ref())?;
     folder.is_there()?;
-    let server = Stopped::open(&folder, None).await?;
+    let server = Stopped::open(&folder, Purpose::NewKey, None).await?;
     server.have_keys(output)?;
     let made = server.admin_key(&bootstrap).await;
     server.close().await?;
@@ -93,6 +93,19 @@ impl ServerFolder {
     }
 }
 
+/// What a command wants of the data folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A tenant is created.
+    NewTenant,
+    /// An admin key is created.
+    NewKey,
+    /// The rows are backed up.
+    Backup,
+    /// The use of the keys of the ring is counted.
+    Secrets,
+}
+
 /// An open data folder without a serving server.
 pub(super) struct Stopped {
     pub(super) cluster: Cluster,
@@ -102,7 +115,11 @@ pub(super) struct Stopped {
 }
 
 impl Stopped {
-    pub(super) async fn open(of: &ServerFolder, shards: Option<u32>) -> Result<Self, Exit> {
+    /// Opens the folder of a server that stands alone.
+    ///
+    /// # Errors
+    /// A server uses it, it belongs to another user or to a server of a cluster, or it cannot be opened.
+    pub(super) async fn open(of: &ServerFolder, purpose: Purpose, shards: Option<u32>) -> Result<Self, Exit> {
         let (folder, location) = (of.data.as_path(), &of.keys);
         if DataDir::in_use(folder) {
             let message = format!("the data folder {} is in use by a server", folder.display());
@@ -116,6 +133,9 @@ impl Stopped {
         }
         private::begin();
         let data = DataDir::open(folder).context("--data-dir")?;
+        if let Some(member) = data.identity().cluster {
+            return Err(of_member(&data, &member, purpose));
+        }
         let options = ClusterOptions {
             data: data.clone(),
             shards: shards.unwrap_or_else(shards_default),
@@ -175,6 +195,27 @@ impl Stopped {
         drop(self.api);
         Ok(self.cluster.shutdown().await.context("failed to write down the state")?)
     }
+}
+
+/// The error of a folder of a server of a cluster. What a majority of the other servers has acknowledged may be missing in it,
+/// even if the server voted, and nothing that is written into one folder alone is agreed on.
+fn of_member(data: &DataDir, member: &ClusterIdentity, purpose: Purpose) -> Exit {
+    let folder = data.path().display();
+    let message = format!(
+        "the data folder {folder} belongs to {member}: a stopped server of a cluster may lack steps that were acknowledged"
+    );
+    Exit::conflict(message).next(match purpose {
+        Purpose::NewTenant => {
+            "start the server, and run `switchward tenant create NAME` with an admin key of its first tenant"
+        }
+        Purpose::NewKey => {
+            "name the tenant and a new key under [[tenants]] in its configuration, and start it: it creates that admin key"
+        }
+        Purpose::Backup => {
+            "run this command on a server of the cluster that runs, while a majority of the servers runs"
+        }
+        Purpose::Secrets => "start the server, and run this command again: it asks the running server",
+    })
 }
 
 fn refused(refusal: Refusal) -> Exit {

@@ -9,7 +9,7 @@ use switchward_state::seal::{RingKey, RingKeyId};
 use switchward_store::{Backup, DataDir};
 
 use super::backup::unanswered;
-use super::offline::{ServerFolder, Stopped};
+use super::offline::{Purpose, ServerFolder, Stopped};
 use crate::args::{DropKey, Output, SecretsArgs, SecretsCommand, SecretsStatus};
 use crate::backup::known;
 use crate::control::{Frame, Request, Secrets};
@@ -111,7 +111,7 @@ impl Status {
 
 fn of_stopped(of: &ServerFolder) -> Result<Secrets, Exit> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let server = Stopped::open(of, None).await?;
+        let server = Stopped::open(of, Purpose::Secrets, None).await?;
         let secrets = control::secrets(&server.cluster).await;
         server.close().await?;
         Ok(secrets?)

@@ -191,6 +191,39 @@ fn a_stopped_server_has_a_backup_too_and_damage_is_named() {
     run(["backup", at.path().join("x").to_str().unwrap()]).with_code(2);
 }
 
+#[test]
+fn the_folder_of_a_stopped_server_of_a_cluster_is_refused_with_what_to_do() {
+    let at = tempfile::tempdir().unwrap();
+    let path = |name: &str| at.path().join(name).to_str().expect("a plain path").to_owned();
+    run(["cluster", "certs", "--dir", &path("certs"), "--servers", "1"]).with_code(0);
+    let config = path("server-1.toml");
+    let text = format!(
+        "data_dir = {data:?}\n[cluster]\nserver = 1\nlisten = \"127.0.0.1:7401\"\nca_file = {ca:?}\n\
+         cert_file = {cert:?}\nkey_file = {key:?}\n",
+        data = path("data"),
+        ca = path("certs/ca.crt"),
+        cert = path("certs/server-1.crt"),
+        key = path("certs/server-1.key"),
+    );
+    std::fs::write(&config, text).unwrap();
+    run(["cluster", "init", "--config", &config, "--tenant", "acme"]).with_code(0);
+    let backup = path("backup");
+    for (words, remedy) in [
+        (vec!["backup", backup.as_str()], "on a server of the cluster that runs"),
+        (vec!["secrets", "status"], "it asks the running server"),
+        (vec!["keys", "bootstrap"], "[[tenants]]"),
+        (vec!["tenant", "create", "globex"], "start the server, and run `switchward tenant create NAME`"),
+    ] {
+        let refused = run([&words[..], &["--config", config.as_str()]].concat()).with_code(4);
+        for part in ["belongs to server 1 of cluster ", "may lack steps that were acknowledged", remedy] {
+            assert!(refused.err.contains(part), "{part}: {refused:?}");
+        }
+    }
+    let left = std::fs::read_dir(at.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("backup")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
 /// A workflow that posts to an endpoint at once, by a message and by a request.
 fn shop(url: &str) -> TempDir {
     let text = json!({

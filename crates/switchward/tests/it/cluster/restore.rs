@@ -106,6 +106,20 @@ async fn backed_up(servers: &Servers, receiver: &Receiver) -> anyhow::Result<Vec
     Ok(before)
 }
 
+/// The folder of a stopped server may lack what the others have acknowledged: it is not backed up.
+async fn refused_when_stopped(servers: &Servers, number: usize) -> anyhow::Result<()> {
+    let (to, config) = (servers.path("stopped"), servers.config(number));
+    let refused = servers.program(&["backup", &to, "--config", &config]).await;
+    let refused = refused.err().context("a stopped server of a cluster is not backed up")?.to_string();
+    let named = format!("belongs to server {number} of cluster ");
+    for part in
+        [named.as_str(), "may lack steps that were acknowledged", "on a server of the cluster that runs"]
+    {
+        ensure!(refused.contains(part), "{part}: {refused}");
+    }
+    Ok(())
+}
+
 /// Restores the backup into the folder of server 1, which is a server alone for that, and stops it.
 async fn restored(servers: &mut Servers, backup: &str) -> anyhow::Result<()> {
     let (config, alone) = (std::fs::read_to_string(servers.config(1))?, servers.path("alone.toml"));
@@ -206,6 +220,7 @@ async fn a_cluster_is_restored_as_a_new_one_that_the_old_one_cannot_reach() -> a
     let before = backed_up(&old, &receiver).await?;
     let was = old.status(1).await?["clusterId"].clone();
     old.kill(1).await?;
+    refused_when_stopped(&old, 1).await?;
 
     restored(&mut new, &old.path("backup")).await?;
     stays_apart(&new, &old).await?;
