@@ -253,12 +253,13 @@ impl DecideLoop {
                 let (bytes, entry) = (entry.len(), Bytes::from(entry));
                 // What no replica can apply must not get into the log.
                 let checked = check_entry(&entry, &decision, &changes, &self.group.shared.view());
-                checked.map_err(|why| self.undecidable(why))?;
+                let puts = checked.and_then(|()| self.group.shared.puts(changes));
+                let puts = puts.map_err(|why| self.undecidable(why))?;
                 self.group.shared.set_pending_decision(PendingDecision {
                     entry: entry.clone(),
                     base,
                     decision,
-                    changes,
+                    puts,
                 });
                 self.group.log.writes_for(Span::current());
                 let begun = instant();

@@ -57,6 +57,7 @@ mod peers;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod propose;
+mod puts;
 mod queue;
 mod record;
 mod refused;

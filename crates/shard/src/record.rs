@@ -1,12 +1,15 @@
 //! Rows in the state store's form.
 
 use std::sync::Arc;
-use switchward_state::Row;
+use switchward_state::{Key, Row};
 use switchward_store::Record;
 
 /// A row of the engine's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stored(pub(crate) Arc<Row>);
+
+/// What one entry changes in the state store: rows and index entries by their keys, or `None` for what is removed.
+pub(crate) type Puts = Vec<(Key, Option<Arc<Row>>)>;
 
 impl Record for Stored {
     fn encode(&self, out: &mut Vec<u8>) {

@@ -9,7 +9,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 use switchward_state::seal::KeyRing;
-use switchward_state::{Changes, Decision, IndexKey, Key, Level, Row, View as _};
+use switchward_state::{Decision, IndexKey, Key, Level, Row, View as _};
 use switchward_store::{Snapshots, State, StoreError};
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
@@ -23,7 +23,7 @@ use crate::marks::Marks;
 use crate::may_lead::MayLead;
 use crate::metrics::ShardMetrics;
 use crate::outbox::Outbox;
-use crate::record::Stored;
+use crate::record::{Puts, Stored};
 use crate::tenancies::Tenancies;
 use crate::timers::Timers;
 use crate::types::LogId;
@@ -87,12 +87,13 @@ pub(crate) enum Persisted {
     DiskFull,
 }
 
-/// A decision, with the rows that it changes if nothing else is applied before it.
+/// A decision, with what it puts into the state store if nothing else is applied before it.
 pub(crate) struct PendingDecision {
     pub(crate) entry: Bytes,
     pub(crate) base: Option<LogId>,
     pub(crate) decision: Decision,
-    pub(crate) changes: Changes,
+    /// The changed rows, and their index entries.
+    pub(crate) puts: Puts,
 }
 
 pub(crate) fn broken(error: StoreError) -> io::Error {

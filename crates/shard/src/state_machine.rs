@@ -8,17 +8,17 @@ use openraft::{
 use std::io;
 use std::sync::{Arc, atomic::Ordering};
 use switchward_state::catalogue::{CatalogueEvent, TenantFact};
-use switchward_state::session::{RemovalFact, Removing, Session, SessionEvent};
-use switchward_state::{Changes, Decision, Event, IndexKey, Key, Kind, Row, index_keys, may_be_indexed};
+use switchward_state::session::{RemovalFact, Removing, SessionEvent};
+use switchward_state::{Decision, Event, IndexKey, Kind};
 use switchward_store::GroupLog;
 
 use crate::blocking::blocking;
 use crate::codec::{Applied, encode_json};
-use crate::evolved::{caught, evolved};
+use crate::evolved::evolved;
 use crate::limits::DISK_WAIT;
 use crate::mark::Mark;
 use crate::metrics::ShardMetrics;
-use crate::record::Stored;
+use crate::record::{Puts, Stored};
 use crate::shared::{Persisted, Shared, broken};
 use crate::snapshot::{SnapshotSource, of_state};
 use crate::timers::EntryChange;
@@ -67,8 +67,8 @@ impl StateMachine {
     }
 
     fn decision(&mut self, bytes: &[u8], log_id: LogId) -> io::Result<()> {
-        let (decision, changes) = match self.shared.take_pending_decision(bytes, self.applied.last) {
-            Some(pending) => (pending.decision, pending.changes),
+        let (decision, puts) = match self.shared.take_pending_decision(bytes, self.applied.last) {
+            Some(pending) => (pending.decision, pending.puts),
             None => {
                 #[cfg(feature = "planted")]
                 let dropped =
@@ -76,7 +76,8 @@ impl StateMachine {
                 #[cfg(feature = "planted")]
                 let bytes = dropped.as_deref().unwrap_or(bytes);
                 let evolved = evolved(bytes, &self.shared.view());
-                evolved.map_err(|why| self.cannot_apply(log_id, &why))?
+                let puts = evolved.and_then(|(decision, changes)| Ok((decision, self.shared.puts(changes)?)));
+                puts.map_err(|why| self.cannot_apply(log_id, &why))?
             }
         };
         let erases = erases(&decision);
@@ -89,8 +90,6 @@ impl StateMachine {
         }
         let removed: usize = decision.turns.iter().flat_map(|turn| &turn.events).map(rows_removed).sum();
         self.shared.removed.fetch_add(removed, Ordering::Relaxed);
-        let puts = caught(|| self.puts(changes).map_err(|error| error.to_string()));
-        let puts = puts.map_err(|why| self.cannot_apply(log_id, &why))?;
         // A tenant's record holds its retention rules.
         let ruled = puts.iter().any(|(key, row)| key.is(Kind::Tenancy) && row.is_some());
         let tenancies = puts.iter().any(|(key, _)| key.is(Kind::Tenancy));
@@ -143,36 +142,8 @@ impl StateMachine {
         io::Error::other(why)
     }
 
-    /// The changed rows, and the index entries that follow from them.
-    fn puts(&self, changes: Changes) -> io::Result<Vec<(Key, Option<Arc<Row>>)>> {
-        let mut puts = Vec::with_capacity(changes.len() * 2);
-        for (key, row) in changes {
-            if may_be_indexed(&key) {
-                let old = self.shared.state.get(key.as_bytes());
-                let old = old.map_err(|error| self.shared.store_failed(error))?;
-                if unmoved(old.as_ref(), row.as_deref()) {
-                    puts.push((key, row));
-                    continue;
-                }
-                let before = old.map(|old| index_keys(&key, &old.0)).unwrap_or_default();
-                let after = row.as_ref().map(|row| index_keys(&key, row)).unwrap_or_default();
-                let gone = before.iter().filter(|entry| !after.contains(entry));
-                puts.extend(gone.map(|entry| (entry.clone(), None)));
-                let new = after.iter().filter(|entry| !before.contains(entry));
-                puts.extend(new.map(|entry| (entry.clone(), Some(Arc::new(Row::Index)))));
-            }
-            puts.push((key, row));
-        }
-        Ok(puts)
-    }
-
     /// Ends an entry: its rows and the position after it become visible, and later reach the disk, atomically.
-    fn put(
-        &mut self,
-        puts: Vec<(Key, Option<Arc<Row>>)>,
-        log_id: LogId,
-        membership: Option<Membership>,
-    ) -> io::Result<()> {
+    fn put(&mut self, puts: Puts, log_id: LogId, membership: Option<Membership>) -> io::Result<()> {
         self.applied.last = Some(log_id);
         if let Some(membership) = membership {
             self.applied.membership = membership;
@@ -205,17 +176,6 @@ fn erases(decision: &Decision) -> bool {
 
 fn rows_removed(event: &Event) -> usize {
     if let Event::Session(SessionEvent::Removals(fact)) = event { fact.rows() } else { 0 }
-}
-
-/// Returns true if a session has the same index entries as before, as most have after most steps.
-fn unmoved(old: Option<&Stored>, new: Option<&Row>) -> bool {
-    let (Some(old), Some(Row::Session(new))) = (old, new) else { return false };
-    let Row::Session(old) = &*old.0 else { return false };
-    let of = |session: &Session| {
-        let Session { status, created, ended, replies, .. } = session;
-        (*status, *created, *ended, replies.is_empty(), replies.sweeps())
-    };
-    of(old) == of(new) && old.removal.is_none() && new.removal.is_none()
 }
 
 impl RaftStateMachine<TypeConfig> for StateMachine {

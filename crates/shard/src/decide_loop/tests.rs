@@ -5,17 +5,18 @@ use openraft::async_runtime::WatchReceiver as _;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use switchward_engine::decide;
-use switchward_machine::{Digest, TenantId, Time};
+use switchward_machine::{Digest, SessionId, TenantId, Time};
 use switchward_state::catalogue::{CatalogueCommand, CreateTenant, Settings};
-use switchward_state::{Body, Command, Decision, Levels, Reply, RequestId, Scope};
+use switchward_state::{Body, Command, Decision, Levels, Reply, RequestId, Scope, TurnRecord};
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
 use tempfile::TempDir;
 
 use crate::clock::ManualClock;
-use crate::evolved::check_entry;
+use crate::evolved::{check_entry, evolved};
 use crate::failure::Failure;
 use crate::group::{Group, GroupOptions, GroupStart, RaftSettings};
 use crate::no_peers::NoPeers;
+use crate::puts::tests::UNINDEXED;
 use crate::retention::LogRetention;
 use crate::shard::Shard;
 
@@ -123,4 +124,41 @@ async fn an_entry_that_does_not_read_as_what_was_decided_does_not_get_into_the_l
     assert!(checked(&entry[..entry.len() - 1]).is_err());
     let elsewhere = Decision { at: Time(one.at.0 + 1), ..one.clone() };
     assert!(checked(&elsewhere.encode()).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_entry_that_cannot_be_put_is_refused_before_it_is_proposed() {
+    let alone = Alone::open().await;
+    let ids = ["before", "beside one", UNINDEXED, "beside two"];
+    assert!(matches!(alone.shard.submit(create(ids[0])).await, Ok(Reply::Tenant(_))));
+    let last = alone.shard.group().shared.position();
+    let refused = alone.shard.submit(create(UNINDEXED)).await;
+    assert_eq!(refused, Err(Failure::Internal));
+    assert_eq!(alone.shard.group().shared.position(), last, "nothing was proposed");
+    // In a batch it costs the others nothing.
+    let results = join_all(ids.iter().map(|id| alone.shard.submit(create(id)))).await;
+    for (id, result) in ids.iter().zip(results) {
+        match *id {
+            UNINDEXED => assert_eq!(result, Err(Failure::Internal)),
+            _ => assert!(matches!(result, Ok(Reply::Tenant(_))), "{id}: {result:?}"),
+        }
+    }
+    assert_eq!((alone.shard.group().failed(), alone.fatal.lock().len()), (None, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_entry_that_does_not_fit_the_rows_does_not_get_into_the_log() {
+    let alone = Alone::open().await;
+    let view = alone.shard.read_stale();
+    let decided = decide(&[create("one")], &view, Time(1_750_064_400_000)).unwrap();
+    let one = decided.decision.unwrap();
+    // No command can be decided so: what it applies on its way is what is missing here, a session.
+    let lost = TurnRecord { scope: Scope::Session(SessionId([9; 16])), ..one.turns[0].clone() };
+    let misfit = Decision { turns: vec![lost], ..one };
+    let entry = misfit.encode();
+    let cannot = evolved(&entry, &view).unwrap_err();
+    assert!(cannot.contains("holds no row"), "{cannot}");
+    if cfg!(debug_assertions) {
+        assert_eq!(check_entry(&entry, &misfit, &decided.changes, &view), Err(cannot));
+    }
 }
