@@ -2,7 +2,6 @@
 
 use anyhow::Context as _;
 use std::sync::Arc;
-use switchward_delivery::channels::MailChannel;
 use switchward_gateway::{proxy::Proxy, routes::Services};
 use switchward_outbound::{FromServers, Worker};
 use switchward_peer::{CallDialer, cluster_text};
@@ -27,7 +26,7 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     let (name, id) = member::without_data(cluster, &own)?;
     let shown = name.to_string();
     let dialer = CallDialer::new(id, name, &own).context("cluster.cert_file")?;
-    let mail = config.mail.as_ref().map(channel).transpose()?;
+    let mail = config.mail.as_ref().map(MailConfig::channel).transpose()?;
     let settings = outbound::worker(&config.delivery, mail)?;
     let pages = metrics(&config).await?;
     let at = pages.as_ref().and_then(|pages| pages.local_addr().ok());
@@ -56,16 +55,4 @@ pub(crate) async fn serve(config: Config, output: Output) -> Result<(), Exit> {
     metrics_port.end().await?;
     tracing::info!("stopped");
     Ok(())
-}
-
-/// The channel of mails. Replies come in at the servers.
-///
-/// # Errors
-/// It cannot be used, or replies are to come in here.
-fn channel(mail: &MailConfig) -> anyhow::Result<MailChannel> {
-    anyhow::ensure!(
-        !mail.reads_replies(),
-        "mail.in: a delivery process reads no replies; configure mail.in on the servers"
-    );
-    mail.channel()
 }

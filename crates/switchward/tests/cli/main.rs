@@ -17,6 +17,7 @@ mod gallery;
 mod graph;
 mod journey;
 mod mail;
+mod mail_server;
 mod metrics;
 mod operators;
 mod pages;

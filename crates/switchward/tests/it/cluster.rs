@@ -3,6 +3,7 @@
 mod delivering;
 mod dev;
 mod gateways;
+mod mailing;
 mod operating;
 mod renewing;
 mod restore;

@@ -18,6 +18,8 @@ mod cluster_faults;
 #[expect(dead_code, reason = "the crash test fills disks, too")]
 mod disk;
 mod faults;
+#[path = "../cli/mail_server.rs"]
+mod mail_server;
 mod neighbours;
 mod receiver;
 #[path = "../crash/scratch.rs"]

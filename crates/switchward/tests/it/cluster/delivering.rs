@@ -79,7 +79,12 @@ impl Delivery {
 }
 
 /// Writes the configuration of a process without data that has the certificate of the delivery process `name`.
-fn configuration(servers: &Servers, name: &str, roles: &str, more: &str) -> anyhow::Result<String> {
+pub(super) fn configuration(
+    servers: &Servers,
+    name: &str,
+    roles: &str,
+    more: &str,
+) -> anyhow::Result<String> {
     let file = servers.path(&format!("{name}.toml"));
     let text = format!(
         "listen = \"127.0.0.1:{listen}\"\n[metrics]\nlisten = \"127.0.0.1:{metrics}\"\n\

@@ -40,7 +40,8 @@ fn led(cluster: &Value, server: u64) -> Vec<u64> {
     led.map(|group| number(&group["number"])).collect()
 }
 
-fn leads(cluster: &Value, server: u64) -> usize {
+/// How many groups a server leads.
+pub(super) fn leads(cluster: &Value, server: u64) -> usize {
     led(cluster, server).len()
 }
 
