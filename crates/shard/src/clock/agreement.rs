@@ -13,6 +13,14 @@
 //! apart nothing is decided: nobody is barred, and a server decides by the earlier one, because a late timer does less harm
 //! than an early one.
 //!
+//! Two clocks have no median: with two servers, with two voters of three while the third is silent, or with two against two of
+//! four. To bar both would stop the shards that are left, and to bar either could bar the one that is right. So both may lead
+//! ([`ClockAgreement::Undecided`]), and the requirement that a server leads nothing whose clock is more than two seconds from
+//! the median begins when a third clock is compared. Neither decides by a time that is later than the other's, so which of the
+//! two leads does not matter for what fires early: nothing does. A voter whose peers are all silent has no majority, so it
+//! neither leads nor decides ([`ClockAgreement::Unknown`]) unless it has compared before; then it keeps what it knew.
+//! `cluster status` and `doctor` call such clocks undecided, and `switchward_clock_ahead_ms` is not 0.
+//!
 //! A server that more clocks have judged keeps that verdict while fewer clocks, which decide nothing, are left. A server that
 //! was barred from leading is admitted again only after its clock has been close for several comparisons, so that a clock at
 //! the limit does not move the leadership again and again.

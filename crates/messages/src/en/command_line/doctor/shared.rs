@@ -14,6 +14,9 @@ pub const NAME_PEERS: &str = "name the other servers in cluster.peers, unless th
 pub const THIS_MACHINE: &str = "this machine";
 /// The remedy if a clock differs by more than a leader's may.
 pub const USE_NTP: &str = "a server whose clock differs by more than two seconds leads nothing; use NTP";
+/// The same if too few clocks are alike to say which one is right.
+pub const NO_MEDIAN: &str = "undecided: no majority of the clocks says which one is right, so no server is barred from \
+     leading, and timers may be late; use NTP";
 /// The remedy if a clock differs by less than that.
 pub const SYNCHRONISE_MACHINES: &str =
     "synchronise the machines with NTP; at more than two seconds a server leads nothing";

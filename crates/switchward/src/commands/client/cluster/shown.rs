@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 use switchward_api::v1::{self, ClusterServerState};
+use switchward_shard::limits::CLOCK_APART_MAX_MS;
 
 use crate::commands::client::show;
 use crate::output::{Table, card, clean, count, period};
@@ -151,7 +152,13 @@ fn state(server: &v1::ClusterServer) -> String {
 
 /// How far a server's clock is ahead, and what follows if that is too much.
 fn clock(offset_ms: i64, server: &v1::ClusterServer) -> String {
-    let consequence = if server.clock_bars { " (leads nothing)" } else { "" };
+    let differs = offset_ms.unsigned_abs() > CLOCK_APART_MAX_MS;
+    let consequence = match (server.clock_bars, differs) {
+        (true, _) => " (leads nothing)",
+        // No majority of the clocks says which one is wrong, so the server may lead.
+        (false, true) => " (undecided)",
+        (false, false) => "",
+    };
     let length = Duration::from_millis(offset_ms.unsigned_abs());
     if length < CLOCK_MS_SHOWN {
         return format!("{offset_ms:+} ms{consequence}");
@@ -270,9 +277,11 @@ mod tests {
 
     #[test]
     fn clocks_are_shown_in_milliseconds_below_ten_seconds() {
-        let shown = [0, -9_999, 10_000, i64::MIN].map(|ms| clock(ms, &v1::ClusterServer::default()));
-        assert_eq!(shown[..3], ["+0 ms", "-9999 ms", "+10s"]);
+        let shown = [2_000, -9_999, 10_000, i64::MIN].map(|ms| clock(ms, &v1::ClusterServer::default()));
+        assert_eq!(shown[..3], ["+2000 ms", "-9999 ms (undecided)", "+10s (undecided)"]);
         assert!(shown[3].starts_with('-'), "{}", shown[3]);
+        let barred = v1::ClusterServer { clock_bars: true, ..Default::default() };
+        assert_eq!(clock(1_700, &barred), "+1700 ms (leads nothing)", "until it has been close for a while");
     }
 
     #[test]

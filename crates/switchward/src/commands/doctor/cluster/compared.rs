@@ -21,7 +21,7 @@ pub(super) fn all(own: &Own, answers: &[Answer], failed: &[(u64, String)]) -> Ve
     if answers.is_empty() {
         return found;
     }
-    found.push(clocks(answers));
+    found.push(clocks(answers, failed.len()));
     found.push(levels(answers));
     found.push(certificates(answers));
     found.push(disks(answers));
@@ -47,7 +47,8 @@ fn peers(own: &Own, answers: &[Answer], failed: &[(u64, String)]) -> Vec<CheckRe
 }
 
 /// Compares the clocks, this one included, with their median: with an even number of clocks, the lower of the two in the middle.
-fn clocks(answers: &[Answer]) -> CheckResult {
+/// There are `unknown` further clocks, of servers that do not answer.
+fn clocks(answers: &[Answer], unknown: usize) -> CheckResult {
     let what = "clocks";
     let mut offsets: Vec<i64> = answers.iter().map(|answer| answer.clock_ahead_ms).collect();
     offsets.push(0);
@@ -63,10 +64,20 @@ fn clocks(answers: &[Answer]) -> CheckResult {
     }
     let lines: Vec<String> = differ.iter().map(|(whose, ahead)| texts::clock_ahead(whose, *ahead)).collect();
     let said = texts::clocks_differ(&lines);
-    if largest > CLOCK_FAIL_MS {
-        return CheckResult::fail(what, said, texts::USE_NTP);
+    if largest <= CLOCK_FAIL_MS {
+        return CheckResult::warn(what, said, texts::SYNCHRONISE_MACHINES);
     }
-    CheckResult::warn(what, said, texts::SYNCHRONISE_MACHINES)
+    let advice = if are_undecided(&offsets, unknown) { texts::NO_MEDIAN } else { texts::USE_NTP };
+    CheckResult::fail(what, said, advice)
+}
+
+/// Returns true if no majority of all clocks says which of these, in order, are right: up to half of all may be wrong. The servers
+/// judge so, too.
+fn are_undecided(offsets: &[i64], unknown: usize) -> bool {
+    let wrong = (offsets.len() + unknown) / 2;
+    let low = offsets.len().checked_sub(wrong + 1).and_then(|at| offsets.get(at));
+    let (Some(low), Some(high)) = (low, offsets.get(wrong)) else { return true };
+    high.saturating_sub(*low) > CLOCK_FAIL_MS
 }
 
 /// Every server, this program included, must know and be able to write the level of the cluster.

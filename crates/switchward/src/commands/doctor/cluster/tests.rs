@@ -110,6 +110,28 @@ fn a_clock_of_this_machine_that_is_wrong_is_named() {
 }
 
 #[test]
+fn two_clocks_that_differ_do_not_say_which_one_is_wrong() {
+    let ahead = |server| Answer { clock_ahead_ms: 3_600_000, ..answer(server) };
+    let advice = |answers: &[Answer], failed: &[(u64, String)]| {
+        let found = all(&own(), answers, failed).into_iter().find(|found| found.what == "clocks");
+        let found = found.expect("the clocks are compared");
+        assert_eq!(found.status, CheckStatus::Fail, "{found:?}");
+        found.advice
+    };
+    let silent = [(3, "no connection".to_owned())];
+    // Two clocks; two of three; two against two.
+    for undecided in [
+        advice(&[ahead(2)], &[]),
+        advice(&[ahead(2)], &silent),
+        advice(&[answer(2), ahead(4), ahead(5)], &[]),
+    ] {
+        assert!(undecided.contains("no majority of the clocks"), "{undecided}");
+    }
+    let decided = advice(&[answer(2), ahead(4)], &[]);
+    assert!(decided.contains("leads nothing"), "{decided}");
+}
+
+#[test]
 fn a_server_that_does_not_answer_fails_and_the_others_are_compared() {
     let found = all(&own(), &[answer(2)], &[(3, "no connection".into())]);
     assert_eq!(of(&found, "peers"), (CheckStatus::Fail, "server 3: no connection".into()));
