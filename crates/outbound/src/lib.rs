@@ -18,6 +18,7 @@ mod health;
 mod leading;
 mod ping;
 mod query;
+mod reach;
 mod ready;
 mod relay;
 mod remote;
@@ -26,6 +27,7 @@ mod role;
 mod rules;
 mod timers;
 
+pub use reach::BusReach;
 pub use remote::{AskServers, DeliveryServer, FromServers};
 pub use role::{RelaySettings, Role, WORK, WORK_OF_MODELS, Worker, WorkerSettings};
 pub use rules::{Names, TenantRules};

@@ -1,12 +1,15 @@
 //! A leader task: leases the work that the server does by itself and puts it on the bus. The record is the work in the
-//! session; what the bus loses is leased and published again when its lease has lapsed.
+//! session; what the bus loses is leased and published again when its lease has lapsed. What an earlier leader had leased is
+//! published again at once, see [`adopt`].
+
+mod adopt;
 
 use futures::future::join_all;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_bus::{Bus, BusError, Published, Stream};
+use switchward_bus::{Bus, BusError, Envelope, Published, Stream};
 use switchward_delivery::channels::HttpRequest;
 use switchward_delivery::limits::JOBS_MAX;
 use switchward_delivery::model::{Kind, Question};
@@ -16,13 +19,14 @@ use switchward_engine::WorkView;
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
 use switchward_shard::{Failure, Shard};
 use switchward_state::session::ReplyTokens;
-use switchward_state::work::{FailWork, LeaseWork, ReleaseWork, WorkCommand};
+use switchward_state::work::{FailWork, LeaseWork, ReleaseWork, SERVER_WORKER, WorkCommand};
 use switchward_state::{Body, Command, Reply, Scope, ViewError};
 use tokio::sync::watch;
 
 use super::leading;
 use super::ready::{Turn, ready};
 use crate::query::{ShardView, WorkName};
+use crate::reach::BusReach;
 
 /// How long a delivery job may take from its lease on, milliseconds; then it goes out again.
 const LEASE_MS: u64 = 90_000;
@@ -34,8 +38,15 @@ const SPARE_MS: u64 = 20_000;
 const TOGETHER: usize = 32;
 /// How long to wait if nothing is reported, and at least after the bus refused something.
 const TICK: Duration = Duration::from_secs(1);
-/// The worker name in the history.
-pub(super) const WORKER: &str = "delivery";
+
+/// Work that servers have leased.
+struct Leased {
+    name: WorkName,
+    /// Its destination, as far as its input shows it.
+    destination: String,
+    /// The number of its lease.
+    fence: u64,
+}
 
 /// Work that is out.
 pub(super) struct Sent {
@@ -52,29 +63,40 @@ pub(super) struct Out {
     pub(super) turn: Turn,
     /// How many shards share the capacity.
     pub(super) shards: usize,
+    /// The term in which the leases of earlier ones were looked for, and no round has failed since then.
+    adopted: Option<u64>,
 }
 
-/// Relays the delivery jobs of one shard of `shards` while this server leads it, until it is stopped.
-pub(super) async fn work(
-    shard: Shard,
-    bus: Arc<dyn Bus>,
-    kinds: Vec<WorkKind>,
-    shards: usize,
-    mut stop: watch::Receiver<bool>,
-) {
+/// What the relay needs.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub(super) bus: Arc<dyn Bus>,
+    pub(super) reach: BusReach,
+    /// The kinds of work that go out.
+    pub(super) kinds: Vec<WorkKind>,
+    /// How many shards share the capacity.
+    pub(super) shards: usize,
+}
+
+/// Relays the delivery jobs of one shard while this server leads it, until it is stopped.
+pub(super) async fn work(shard: Shard, context: Context, mut stop: watch::Receiver<bool>) {
     let mut news = shard.watch_work();
-    let mut out = Out { sent: BTreeMap::new(), turn: None, shards };
+    let mut out = Out { sent: BTreeMap::new(), turn: None, shards: context.shards, adopted: None };
     loop {
         if !shard.leads() {
-            (out.sent, out.turn) = (BTreeMap::new(), None);
+            (out.sent, out.turn, out.adopted) = (BTreeMap::new(), None, None);
             if !leading::began(&shard, &mut stop).await {
                 return;
             }
         }
-        let pause = match round(&shard, bus.as_ref(), &kinds, &mut out).await {
+        let pause = match round(&shard, &context, &mut out).await {
             Ok(pause) => pause,
             Err(failure) if failure.is_final() => return,
-            Err(_) => Some(TICK),
+            Err(_) => {
+                // It may have leased work that it has not published.
+                out.adopted = None;
+                Some(TICK)
+            }
         };
         // Whichever comes first: a change that comes while nobody waits is kept.
         tokio::select! {
@@ -86,17 +108,14 @@ pub(super) async fn work(
 }
 
 /// Publishes what is ready, as far as there is capacity. Returns how long to wait if the bus refused something.
-async fn round(
-    shard: &Shard,
-    bus: &dyn Bus,
-    kinds: &[WorkKind],
-    out: &mut Out,
-) -> Result<Option<Duration>, Failure> {
+async fn round(shard: &Shard, context: &Context, out: &mut Out) -> Result<Option<Duration>, Failure> {
+    let bus = context.bus.as_ref();
     forget_done(shard, out).await?;
-    let ready = ready(&ShardView::linearizable(shard).await?, kinds, out).map_err(|error| {
-        tracing::error!(%error, "failed to read the work items that are ready");
-        Failure::Stopped
-    })?;
+    if let Some(wait) = adopt::leases(shard, context, out).await? {
+        return Ok(Some(wait));
+    }
+    let ready = ready(&ShardView::linearizable(shard).await?, &context.kinds, out)
+        .map_err(|error| unreadable(&error))?;
     for (stream, ready) in ready {
         // A lease and its end are two entries of the log: a bus that is down must not cost them at every try.
         if let Err(error) = bus.ready(stream).await {
@@ -111,8 +130,12 @@ async fn round(
     Ok(None)
 }
 
-/// Leases work and publishes it, without waiting for one before the next. Returns how long to wait if the bus refused
-/// something.
+fn unreadable(error: &ViewError) -> Failure {
+    tracing::error!(%error, "failed to read the work items that are ready");
+    Failure::Stopped
+}
+
+/// Leases work and publishes it. Returns how long to wait if the bus refused something.
 async fn send(
     shard: &Shard,
     bus: &dyn Bus,
@@ -120,7 +143,7 @@ async fn send(
     ready: &[(WorkName, String)],
     out: &mut Out,
 ) -> Result<Option<Duration>, Failure> {
-    let leased = join_all(ready.iter().map(|((tenant, session, work), _)| async {
+    let leasing = join_all(ready.iter().map(|((tenant, session, work), _)| async {
         match submit(shard, *tenant, *session, lease(*work)).await {
             Ok(Reply::Leased { fence, .. }) => Ok(Some(fence)),
             // A worker was faster, or the work is void.
@@ -128,52 +151,85 @@ async fn send(
             Err(failure) => Err(failure),
         }
     }));
-    let leased = leased.await;
-    let view = ShardView::linearizable(shard).await?;
-    let (mut packed, mut unreadable, mut failed) = (Vec::new(), Vec::new(), None);
-    for ((name, destination), fence) in ready.iter().zip(leased) {
-        // What is leased goes out, whatever became of the others.
-        let fence = fence.unwrap_or_else(|failure| {
-            failed = Some(failure);
-            None
-        });
-        let (Some(fence), (tenant, session, work)) = (fence, *name) else { continue };
-        let Ok(Some(work)) = view.work(tenant, session, work) else { continue };
-        let Ok(found) = stored_input(&view, tenant, session, &work) else { continue };
-        match input(&work, &found) {
-            Ok(input) => {
-                packed.push((name, destination, fence, job(tenant, session, &work, fence, input).envelope()));
-            }
-            Err(why) => {
-                unreadable.push((*name, fail(name.2, fence, format!("{}: {}", why.reason, why.message))))
-            }
+    let (mut leased, mut failed) = (Vec::new(), None);
+    for ((name, destination), fence) in ready.iter().zip(leasing.await) {
+        match fence {
+            Ok(Some(fence)) => leased.push(Leased { name: *name, destination: destination.clone(), fence }),
+            Ok(None) => {}
+            // What is leased goes out, whatever became of the others.
+            Err(failure) => failed = Some(failure),
         }
     }
-    let published = join_all(packed.into_iter().map(|(name, destination, fence, envelope)| async move {
-        (name, destination, fence, bus.publish(stream, envelope).await)
-    }));
     let mut wait = None;
-    for (name @ (tenant, session, work), destination, fence, published) in published.await {
-        match published {
-            Ok(Published::Added | Published::Already) => {
-                out.sent.insert(*name, Sent { fence, stream, destination: destination.clone() });
-            }
-            Err(BusError::Size { .. }) => {
-                // It will never fit, and must not stand before the others.
-                let fail = fail(*work, fence, "the work item is too large to be sent".to_owned());
-                submit(shard, *tenant, *session, fail).await.map(drop)?;
-            }
-            Err(error) => {
-                let release = Body::Work(WorkCommand::Release(ReleaseWork { item: *work, fence }));
-                submit(shard, *tenant, *session, release).await.map(drop)?;
-                wait = Some(refused(&error).max(TICK));
-            }
-        }
-    }
-    for ((tenant, session, _), fail) in unreadable {
-        submit(shard, tenant, session, fail).await.map(drop)?;
+    for (leased, error) in publish(shard, bus, stream, leased, out).await? {
+        give_back(shard, &leased).await?;
+        wait = Some(refused(&error).max(TICK));
     }
     failed.map_or(Ok(wait), Err)
+}
+
+/// Publishes leased work, without waiting for one before the next, and ends what can never be sent. Returns what the bus
+/// refused.
+async fn publish(
+    shard: &Shard,
+    bus: &dyn Bus,
+    stream: Stream,
+    leased: Vec<Leased>,
+    out: &mut Out,
+) -> Result<Vec<(Leased, BusError)>, Failure> {
+    let view = ShardView::linearizable(shard).await?;
+    let (mut unsendable, mut refused) = (Vec::new(), Vec::new());
+    let publishing = pack(&view, leased, &mut unsendable).into_iter().map(|(leased, envelope)| async move {
+        let published = bus.publish(stream, envelope).await;
+        (leased, published)
+    });
+    for (leased, published) in join_all(publishing).await {
+        match published {
+            Ok(Published::Added | Published::Already) => {
+                let Leased { name, destination, fence } = leased;
+                out.sent.insert(name, Sent { fence, stream, destination });
+            }
+            // It will never fit, and must not stand before the others.
+            Err(BusError::Size { .. }) => {
+                unsendable.push((leased, "the work item is too large to be sent".to_owned()));
+            }
+            Err(error) => refused.push((leased, error)),
+        }
+    }
+    for (leased, message) in unsendable {
+        let (tenant, session, item) = leased.name;
+        submit(shard, tenant, session, fail(item, leased.fence, message)).await.map(drop)?;
+    }
+    Ok(refused)
+}
+
+/// Puts leased work into envelopes. What has no readable input is unsendable, with the reason.
+fn pack(
+    view: &ShardView,
+    leased: Vec<Leased>,
+    unsendable: &mut Vec<(Leased, String)>,
+) -> Vec<(Leased, Envelope)> {
+    let mut packed = Vec::new();
+    for leased in leased {
+        let (tenant, session, item) = leased.name;
+        let Ok(Some(work)) = view.work(tenant, session, item) else { continue };
+        let Ok(found) = stored_input(view, tenant, session, &work) else { continue };
+        match input(&work, &found) {
+            Ok(input) => {
+                let envelope = job(&leased, &work, input).envelope();
+                packed.push((leased, envelope));
+            }
+            Err(why) => unsendable.push((leased, format!("{}: {}", why.reason, why.message))),
+        }
+    }
+    packed
+}
+
+/// Gives work back that is not on the bus: it is ready again.
+async fn give_back(shard: &Shard, leased: &Leased) -> Result<(), Failure> {
+    let ((tenant, session, item), fence) = (leased.name, leased.fence);
+    let release = Body::Work(WorkCommand::Release(ReleaseWork { item, fence }));
+    submit(shard, tenant, session, release).await.map(drop)
 }
 
 /// The stream of this kind of work, and how much of all shards of a server is in flight on it.
@@ -202,7 +258,7 @@ fn refused(error: &BusError) -> Duration {
 }
 
 fn lease(item: OpenId) -> Body {
-    Body::Work(WorkCommand::Lease(LeaseWork { item, worker: WORKER.into(), lease_ms: LEASE_MS }))
+    Body::Work(WorkCommand::Lease(LeaseWork { item, worker: SERVER_WORKER.into(), lease_ms: LEASE_MS }))
 }
 
 /// Ends work that cannot be sent. An earlier attempt at it may have been done.
@@ -265,11 +321,12 @@ fn input(work: &WorkView, stored: &Value) -> Result<JobInput, Failed> {
 }
 
 /// The job of leased work.
-fn job(tenant: TenantId, session: SessionId, work: &WorkView, fence: u64, input: JobInput) -> DeliveryJob {
+fn job(leased: &Leased, work: &WorkView, input: JobInput) -> DeliveryJob {
+    let (tenant, session, item) = leased.name;
     DeliveryJob {
         tenant,
         session,
-        origin: Origin::Work { item: work.id, fence },
+        origin: Origin::Work { item, fence: leased.fence },
         input,
         ttl_ms: LEASE_MS - SPARE_MS,
         idempotency_key: work.name_outside(session),

@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use crate::answers::ToShards;
 use crate::caps::Caps;
 use crate::ping::{PingedBy, Pinger};
+use crate::reach::BusReach;
 use crate::rules::{Known, Names, TenantRules};
 use crate::{capacity, effects, relay, timers};
 
@@ -52,16 +53,17 @@ pub struct Role {
 }
 
 impl Role {
-    /// Starts the relays over this bus, and a worker that offers outcomes to the shards of this process. After each failed
-    /// attempt to deliver an effect the next one is made after the next of these waits, milliseconds; after the last, an
-    /// effect that fails again is a dead letter. Messages to endpoints have waits of their own. Spawns tasks, so it must be
-    /// called within a Tokio runtime.
+    /// Starts the relays over this bus of this reach, and a worker that offers outcomes to the shards of this process. After
+    /// each failed attempt to deliver an effect the next one is made after the next of these waits, milliseconds; after the
+    /// last, an effect that fails again is a dead letter. Messages to endpoints have waits of their own. Spawns tasks, so it
+    /// must be called within a Tokio runtime.
     ///
     /// # Errors
     /// TLS cannot be set up.
     pub fn start(
         cluster: &Cluster,
         bus: Arc<dyn Bus>,
+        reach: BusReach,
         settings: WorkerSettings,
         retry_waits_ms: Vec<u64>,
     ) -> Result<Self, SetupError> {
@@ -69,16 +71,21 @@ impl Role {
         let relayed = RelaySettings { models: settings.model.is_some(), mail: settings.mail.is_some() };
         let answers = Arc::new(ToShards::new(cluster.clone(), retry_waits_ms));
         let worker = Worker::start(Arc::clone(&bus), answers, Arc::clone(&names), settings)?;
-        let relays = Relays::start(cluster, &bus, names, &relayed);
+        let relays = Relays::start(cluster, &bus, reach, names, &relayed);
         Ok(Self { bus, relays, worker: Some(worker) })
     }
 
-    /// Starts the relays over this bus, whose jobs other processes do. Spawns tasks, so it must be called within a Tokio
-    /// runtime.
+    /// Starts the relays over this bus of this reach, whose jobs other processes do. Spawns tasks, so it must be called within
+    /// a Tokio runtime.
     #[must_use]
-    pub fn start_relays(cluster: &Cluster, bus: Arc<dyn Bus>, settings: &RelaySettings) -> Self {
+    pub fn start_relays(
+        cluster: &Cluster,
+        bus: Arc<dyn Bus>,
+        reach: BusReach,
+        settings: &RelaySettings,
+    ) -> Self {
         let names = Arc::new(Known::new(cluster.clone()));
-        let relays = Relays::start(cluster, &bus, names, settings);
+        let relays = Relays::start(cluster, &bus, reach, names, settings);
         Self { bus, relays, worker: None }
     }
 
@@ -121,6 +128,7 @@ impl Relays {
     fn start(
         cluster: &Cluster,
         bus: &Arc<dyn Bus>,
+        reach: BusReach,
         names: Arc<Known<Cluster>>,
         settings: &RelaySettings,
     ) -> Self {
@@ -129,7 +137,9 @@ impl Relays {
         let (stop, stopped) = watch::channel(false);
         let caps = Caps::new(cluster.clone(), Arc::clone(bus));
         let context = effects::Context { bus: Arc::clone(bus), mail: settings.mail, names, caps };
-        relay_all(cluster, &context, &kinds, &stop);
+        let shards = cluster.shards().len();
+        let jobs = relay::Context { bus: Arc::clone(bus), reach, kinds, shards };
+        relay_all(cluster, &context, &jobs, &stop);
         let timers = timers::take(cluster.clone(), Arc::clone(bus), consumer("timers"), stopped);
         let timers = tokio::spawn(timers);
         cluster.set_timer_transport(Some(Arc::new(timers::ToBus(Arc::clone(bus)))));
@@ -189,13 +199,16 @@ fn consumer(role: &str) -> String {
 }
 
 /// Spawns the relays of each shard, and that of the catalogue, where the effects about a tenant itself wait.
-fn relay_all(cluster: &Cluster, context: &effects::Context, kinds: &[WorkKind], stop: &watch::Sender<bool>) {
-    let shards = cluster.shards().len();
+fn relay_all(
+    cluster: &Cluster,
+    context: &effects::Context,
+    jobs: &relay::Context,
+    stop: &watch::Sender<bool>,
+) {
     for shard in cluster.shards() {
-        let most = capacity::part(effects::SESSIONS_OUT_MAX, shards);
+        let most = capacity::part(effects::SESSIONS_OUT_MAX, jobs.shards);
         tokio::spawn(effects::work(shard.clone(), most, context.clone(), stop.subscribe()));
-        let bus = Arc::clone(&context.bus);
-        tokio::spawn(relay::work(shard.clone(), bus, kinds.to_vec(), shards, stop.subscribe()));
+        tokio::spawn(relay::work(shard.clone(), jobs.clone(), stop.subscribe()));
     }
     let (catalogue, most) = (cluster.catalogue().clone(), effects::CATALOGUE_OUT_MAX);
     tokio::spawn(effects::work(catalogue, most, context.clone(), stop.subscribe()));

@@ -118,6 +118,12 @@ impl Shard {
         *self.group.shared.leads.borrow()
     }
 
+    /// The term that this server leads in, as far as it knows; `None` if it does not lead.
+    #[must_use]
+    pub fn term_led(&self) -> Option<u64> {
+        self.leadership.current()
+    }
+
     /// The number of the server that leads the shard, as far as this replica knows; `None` if it knows none.
     #[must_use]
     pub fn leader(&self) -> Option<u64> {

@@ -460,6 +460,13 @@ impl Key {
         id.copy_from_slice(bytes);
         Some(SessionId(id))
     }
+
+    /// The session and the number of an open item; `None` for rows of other kinds.
+    #[must_use]
+    pub fn item_of(&self) -> Option<(SessionId, OpenId)> {
+        let number = self.rest().get(16..24).filter(|_| self.is(Kind::OpenItem))?;
+        Some((self.session_of()?, OpenId(u64::from_be_bytes(number.try_into().ok()?))))
+    }
 }
 
 impl std::fmt::Debug for Key {

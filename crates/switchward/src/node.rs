@@ -199,7 +199,7 @@ impl Node {
             None => DataDir::open(data)?,
         };
         let data = data.watched(disk)?;
-        let owner = outbound::owner(&data);
+        let (owner, reach) = (outbound::owner(&data), outbound::reach(redis, &data));
         let quarantine = Quarantine::open(data.path())?;
         let (mut connections, member) = joined(membership, &data, &ring, &clock)?;
         let on_fatal = Box::new(fatal);
@@ -240,7 +240,7 @@ impl Node {
         let delivers = membership.is_none_or(|cluster| cluster.has(ProcessRole::Delivery));
         let elsewhere = RelaySettings { models: delivery.model.is_some(), mail: sends_mail };
         let jobs = if delivers { Jobs::Here(channel) } else { Jobs::Elsewhere(elsewhere) };
-        let delivery = outbound::start(&cluster, &api, delivery, redis, &owner, jobs).await?;
+        let delivery = outbound::start(&cluster, &api, delivery, redis, &owner, reach, jobs).await?;
         Ok(Self { cluster, data, api, location, health, app, metrics, delivery, listeners, connections })
     }
 

@@ -8,10 +8,10 @@ mod tests;
 use switchward_delivery::channels::MailChannel;
 use switchward_gateway::Api;
 use switchward_machine::WorkKind;
-use switchward_outbound::{RelaySettings, Role, WORK, WORK_OF_MODELS, WorkerSettings};
+use switchward_outbound::{BusReach, RelaySettings, Role, WORK, WORK_OF_MODELS, WorkerSettings};
 use switchward_shard::Cluster;
 
-pub(crate) use bus::{RedisConfig, open as open_bus, owner};
+pub(crate) use bus::{RedisConfig, open as open_bus, owner, reach};
 pub(crate) use config::{DeliveryConfig, port_of};
 
 /// Returns the kinds of work that this server does by itself.
@@ -31,8 +31,8 @@ pub(crate) enum Jobs {
     Elsewhere(RelaySettings),
 }
 
-/// Limits the outboxes as configured. Starts to put jobs on the bus, over this Redis under this owner's name or within this
-/// process, and to do them here unless other processes do. Returns `None` if the role is off.
+/// Limits the outboxes as configured. Starts to put jobs on the bus of this reach, over this Redis under this owner's name or
+/// within this process, and to do them here unless other processes do. Returns `None` if the role is off.
 ///
 /// # Errors
 /// The model's key cannot be read, its address is not allowed, a host is invalid, or TLS cannot be set up; the address
@@ -43,6 +43,7 @@ pub(crate) async fn start(
     delivery: &DeliveryConfig,
     redis: Option<&RedisConfig>,
     owner: &str,
+    reach: BusReach,
     jobs: Jobs,
 ) -> anyhow::Result<Option<Role>> {
     if let Some(max) = delivery.outbox_max {
@@ -53,8 +54,8 @@ pub(crate) async fn start(
     }
     let bus = bus::open(redis, owner).await?;
     let role = match jobs {
-        Jobs::Here(mail) => Role::start(cluster, bus, worker(delivery, mail)?, delivery.waits_ms()?)?,
-        Jobs::Elsewhere(settings) => Role::start_relays(cluster, bus, &settings),
+        Jobs::Here(mail) => Role::start(cluster, bus, reach, worker(delivery, mail)?, delivery.waits_ms()?)?,
+        Jobs::Elsewhere(settings) => Role::start_relays(cluster, bus, reach, &settings),
     };
     api.pinging(role.pinger());
     Ok(Some(role))

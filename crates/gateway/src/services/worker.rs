@@ -9,7 +9,7 @@ use prost::Message;
 use switchward_api::v1::{self, worker_service_server::WorkerService};
 use switchward_machine::{Digest, Micros, OpenId, SessionId, WorkKind};
 use switchward_state::limits::{LEASE_MS_MAX, LEASE_MS_MIN, WORKER_BYTES_MAX};
-use switchward_state::work::{CompleteWork, ExtendLease, FailWork, ReleaseWork};
+use switchward_state::work::{CompleteWork, ExtendLease, FailWork, ReleaseWork, SERVER_WORKER};
 use switchward_state::{Body, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
 
@@ -222,6 +222,20 @@ fn lease_ms(field: &str, lease: Option<prost_types::Duration>) -> Result<u64, Re
     })
 }
 
+/// The worker's name: the one that it gives, else the subject of its key.
+fn worker_name(call: &Call<'_>, given: String) -> Result<String, Refusal> {
+    let field = "wanted.worker_id";
+    if given.len() > WORKER_BYTES_MAX || given.chars().any(char::is_control) {
+        let message = format!("must be at most {WORKER_BYTES_MAX} bytes without control characters");
+        return Err(Refusal::field(field, message));
+    }
+    let name = if given.is_empty() { call.caller.actor.subject.clone() } else { given };
+    if name == SERVER_WORKER {
+        return Err(Refusal::field(field, format!("must not be `{SERVER_WORKER}`, the name of the servers")));
+    }
+    Ok(name)
+}
+
 fn wanted(call: &Call<'_>, parent: &str, wanted: Option<v1::WorkWanted>) -> Result<Wanted, Refusal> {
     names::parent(&call.caller, "parent", parent)?;
     let wanted = wanted.unwrap_or_default();
@@ -250,13 +264,6 @@ fn wanted(call: &Call<'_>, parent: &str, wanted: Option<v1::WorkWanted>) -> Resu
     }
     let queue = |name: &String| names::definition(&call.caller, "wanted.queues", name).map(str::to_owned);
     let queues = wanted.queues.iter().map(queue).collect::<Result<Vec<_>, _>>()?;
-    let worker = if wanted.worker_id.is_empty() {
-        call.caller.actor.subject.clone()
-    } else if wanted.worker_id.len() > WORKER_BYTES_MAX || wanted.worker_id.chars().any(char::is_control) {
-        let message = format!("must be at most {WORKER_BYTES_MAX} bytes without control characters");
-        return Err(Refusal::field("wanted.worker_id", message));
-    } else {
-        wanted.worker_id
-    };
+    let worker = worker_name(call, wanted.worker_id)?;
     Ok(Wanted { kinds, queues, worker, lease_ms: lease_ms("wanted.lease", wanted.lease)? })
 }

@@ -309,6 +309,12 @@ async fn what_is_refused_is_refused_the_same_by_every_protocol() {
         ),
         (
             "FIELD_INVALID",
+            "wanted.worker_id",
+            "worker",
+            of(v1::WorkWanted { worker_id: "delivery".to_owned(), ..Default::default() }),
+        ),
+        (
+            "FIELD_INVALID",
             "wanted.lease",
             "worker",
             of(v1::WorkWanted {

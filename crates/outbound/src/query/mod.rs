@@ -5,11 +5,13 @@
 
 mod destinations;
 mod effects;
+mod leases;
 mod queues;
 mod records;
 
 pub(crate) use destinations::Destinations;
 pub(crate) use effects::{EffectKey, QueuedEffect};
+pub(crate) use leases::LeasedJob;
 pub(crate) use queues::{Queue, WorkName};
 
 use switchward_machine::Time;

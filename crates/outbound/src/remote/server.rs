@@ -8,11 +8,11 @@ use switchward_machine::{Channel, WorkKind};
 use switchward_shard::Cluster;
 use switchward_state::ViewError;
 use switchward_state::delivery::EffectBody;
+use switchward_state::work::SERVER_WORKER;
 
 use super::form::{Answer, Question, SentOutcome, decode, encode};
 use crate::answers::{ToShards, still_wanted};
 use crate::query::ShardView;
-use crate::relay::WORKER;
 use crate::rules::Names as _;
 
 /// Answers what delivery processes ask about the jobs of a cluster.
@@ -77,7 +77,7 @@ fn is_of(view: &ShardView, job: &JobHead) -> Result<bool, ViewError> {
         Origin::Work { item, .. } => {
             let work = view.work(job.tenant, job.session, item)?;
             Ok(work.is_some_and(|work| {
-                let leased = work.owed.lease.as_ref().is_some_and(|lease| lease.worker == WORKER);
+                let leased = work.owed.lease.as_ref().is_some_and(|lease| lease.worker == SERVER_WORKER);
                 leased && channel_of(work.kind).as_ref() == Some(&job.channel)
             }))
         }

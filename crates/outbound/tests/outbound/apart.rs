@@ -42,7 +42,7 @@ async fn effects(servers: &Servers, session: SessionId) -> Vec<u64> {
 }
 
 /// What a process says that has a delivery process's certificate and does not tell the truth.
-async fn said(servers: &Servers, text: &str) -> Result<String, String> {
+pub(crate) async fn said(servers: &Servers, text: &str) -> Result<String, String> {
     let question = [&[1], text.as_bytes()].concat();
     let answer = servers.delivery_server(NODES[1]).answer(Bytes::from(question)).await?;
     Ok(String::from_utf8_lossy(&answer[1..]).into_owned())

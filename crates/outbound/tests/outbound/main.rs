@@ -4,5 +4,6 @@
 
 mod apart;
 mod leaders;
+mod leases;
 mod network;
 mod servers;

@@ -18,7 +18,8 @@ use switchward_gateway::services::Pings;
 use switchward_machine::Bucket;
 use switchward_machine::Time;
 use switchward_outbound::{
-    AskServers, DeliveryServer, FromServers, RelaySettings, Role, TenantRules, Worker, WorkerSettings,
+    AskServers, BusReach, DeliveryServer, FromServers, RelaySettings, Role, TenantRules, Worker,
+    WorkerSettings,
 };
 use switchward_shard::{
     Cluster, Group, GroupOptions, GroupStart, LogRetention, ManualClock, RaftPeers, RaftSettings, Shard,
@@ -113,7 +114,8 @@ impl Servers {
         let mut servers = Self { clusters, roles: Vec::new(), network, bus, sent, clock, _folders: folders };
         for node in delivering {
             let (cluster, bus) = (servers.cluster(*node), servers.bus.clone());
-            let role = Role::start(cluster, bus, settings(&servers.sent), WAITS_MS.to_vec());
+            let settings = settings(&servers.sent);
+            let role = Role::start(cluster, bus, BusReach::Cluster, settings, WAITS_MS.to_vec());
             servers.roles.push(role.unwrap());
         }
         servers.first_leads().await;
@@ -123,12 +125,17 @@ impl Servers {
     /// Servers that publish, while nobody takes anything from the bus.
     pub(crate) async fn without_worker() -> Self {
         let mut servers = Self::open(&[]).await;
-        let settings_of_relays = RelaySettings { models: false, mail: true };
         for node in NODES {
-            let (cluster, bus) = (servers.cluster(node), servers.bus.clone());
-            servers.roles.push(Role::start_relays(cluster, bus, &settings_of_relays));
+            servers.relay(node, BusReach::Cluster);
         }
         servers
+    }
+
+    /// Starts the relays of a server, over a bus of this reach.
+    pub(crate) fn relay(&mut self, node: u64, reach: BusReach) {
+        let settings = RelaySettings { models: false, mail: true };
+        let role = Role::start_relays(self.cluster(node), self.bus.clone(), reach, &settings);
+        self.roles.push(role);
     }
 
     /// Opens all servers, whose jobs a worker in another process does; the first server leads every group.

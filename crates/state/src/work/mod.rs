@@ -8,4 +8,4 @@ mod rows;
 pub use command::WorkCommand;
 pub use command::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork};
 pub use event::WorkEvent;
-pub use rows::{About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem};
+pub use rows::{About, Lease, OpenItemBody, Owed, SERVER_WORKER, TimerItem, WaitItem, Why, WorkItem};

@@ -7,6 +7,10 @@ use crate::ItemKind;
 use crate::delivery::web_destination;
 use crate::run::Json;
 
+/// The worker's name in the leases of work that servers do by themselves. No other worker may have it: the leader of a shard
+/// puts what is leased under it on the bus.
+pub const SERVER_WORKER: &str = "delivery";
+
 /// What an event opens that is no gate.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum OpenItemBody {

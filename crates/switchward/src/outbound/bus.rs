@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use switchward_bus::{Bus, Memory, OpenError, Redis, RedisConfig as Endpoint, Settings};
+use switchward_outbound::BusReach;
 use switchward_store::DataDir;
 
 /// The Redis that delivery jobs go over.
@@ -50,6 +51,12 @@ pub(crate) fn owner(data: &DataDir) -> String {
     data.identity().cluster.map_or_else(|| data.id().to_owned(), |of| of.cluster.to_string())
 }
 
+/// Which servers share the bus of a server: those of a cluster share a Redis.
+pub(crate) fn reach(redis: Option<&RedisConfig>, data: &DataDir) -> BusReach {
+    let shared = redis.is_some() || data.identity().cluster.is_none();
+    if shared { BusReach::Cluster } else { BusReach::Server }
+}
+
 /// Opens the bus of this owner over this Redis, or in this process if there is none. A Redis that cannot be reached is no
 /// error: deliveries wait for it.
 ///
@@ -87,5 +94,17 @@ mod tests {
             data.claim(ClusterIdentity { cluster: Id([0xab; 16]), server }).unwrap();
             assert_eq!(owner(data), "ab".repeat(16));
         }
+    }
+
+    #[test]
+    fn only_servers_of_a_cluster_without_redis_have_a_bus_each() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        let redis =
+            RedisConfig { url: "redis://127.0.0.1:6379".to_owned(), password_file: None, prefix: None };
+        assert_eq!(reach(None, &data), BusReach::Cluster);
+        data.claim(ClusterIdentity { cluster: Id([0xab; 16]), server: 1 }).unwrap();
+        assert_eq!(reach(None, &data), BusReach::Server);
+        assert_eq!(reach(Some(&redis), &data), BusReach::Cluster);
     }
 }
