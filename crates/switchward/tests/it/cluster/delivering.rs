@@ -224,11 +224,18 @@ async fn pinged(servers: &Servers, receiver: &Receiver) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// With the certificate of a delivery process nobody is a gateway.
+/// With the certificate of a delivery process nobody is a gateway, and no mail comes in at a delivery process.
 async fn refused(servers: &Servers) -> anyhow::Result<()> {
     let file = configuration(servers, "two", "[\"gateway\"]", "")?;
     let refused = servers.program(&["server", "--config", &file]).await;
     let refused = refused.expect_err("a delivery process is no gateway").to_string();
     ensure!(refused.contains("is for delivery process two"), "{refused}");
+    let more = "[redis]\nurl = \"redis://127.0.0.1:1\"\n[mail]\nfrom = \"a@acme.example\"\n\
+                reply = \"r+{token}@acme.example\"\npages = \"https://acme.example\"\n\
+                smtp = { host = \"smtp.acme.example\" }\nin = { lmtp = \"127.0.0.1:2400\" }\n";
+    let file = configuration(servers, "two", "[\"delivery\"]", more)?;
+    let refused = servers.program(&["server", "--config", &file]).await;
+    let refused = refused.expect_err("mail comes in elsewhere").to_string();
+    ensure!(refused.contains("mail.in: a delivery process receives no mail"), "{refused}");
     Ok(())
 }
