@@ -145,9 +145,9 @@ impl Connection {
         self.of_tenant.is_none()
     }
 
-    /// Returns true if a call with a valid API key came over it.
-    pub(crate) fn is_keyed(&self) -> bool {
-        self.tenant.get().is_some()
+    /// The tenant whose valid API key came over it first; `None` if none came.
+    pub(crate) fn keyed_by(&self) -> Option<TenantId> {
+        self.tenant.get().copied()
     }
 
     /// Counts bytes of bodies; returns how many there are.

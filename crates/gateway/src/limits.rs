@@ -172,8 +172,8 @@ pub const PROXIED_PART: usize = 4;
 pub const PROXIED_UNPROVEN_PART: usize = 4;
 /// Divisor of the calls that are passed on: the share of those of one client address among them.
 pub const PROXIED_ADDRESS_PART: usize = 8;
-/// Divisor of the calls that are passed on: the share of those with one API key.
-pub const PROXIED_KEY_PART: usize = 2;
+/// Divisor of the calls that are passed on: the share of those with the API keys of one tenant.
+pub const PROXIED_TENANT_PART: usize = 2;
 /// Accepted API keys that are remembered, so that calls with them are not unproven.
 pub const PROXIED_KEYS_MAX: usize = 10_000;
 /// How long a gateway reads bodies of calls with a credential that a server has accepted, before it asks again,

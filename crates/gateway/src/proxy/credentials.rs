@@ -218,8 +218,8 @@ impl Proxy {
     /// Answers a question with what servers say.
     async fn answer(self, question: Question, sent: HeaderValue) {
         let answer = self.ask_servers(&sent).await;
-        if answer.as_ref().is_ok_and(|holder| holder.is_key) {
-            self.permits().accept(question.hash);
+        if let Ok(Holder { tenant, is_key: true }) = &answer {
+            self.permits().accept(question.hash, *tenant);
         }
         self.credentials().answered(&question, answer);
     }

@@ -19,7 +19,9 @@ use super::client_address::ClientAddress;
 use super::delivery::{self, AnswersDelivery};
 use super::facts::Facts;
 use super::forward::Maps;
-use super::head::{CLIENT, CREDENTIAL_PATH, EPOCH, FACTS_PATH, KEYED, MAP_PATH, REMOVED, strip_internal};
+use super::head::{
+    CLIENT, CREDENTIAL_PATH, EPOCH, FACTS_PATH, KEYED, MAP_PATH, REMOVED, keyed, strip_internal,
+};
 use super::holder::{self, Holders};
 use crate::connections::Connection;
 use crate::limits::{
@@ -185,12 +187,12 @@ impl CallServer {
             extensions.insert(client);
         }
         let Ok(response) = self.0.app.clone().oneshot(request).await;
-        let has_key = open.connection.is_keyed();
+        let keyed_by = open.connection.keyed_by();
         let mut response = sent_with(response, open);
         // What a service has set itself says nothing.
         strip_internal(response.headers_mut());
-        if has_key {
-            response.headers_mut().insert(KEYED, HeaderValue::from_static("1"));
+        if let Some(tenant) = keyed_by {
+            response.headers_mut().insert(KEYED, keyed(tenant));
         }
         if let Some(epoch) = self.epoch() {
             response.headers_mut().insert(EPOCH, epoch);

@@ -20,7 +20,7 @@ use tonic_types::StatusExt as _;
 
 use super::credentials::Credentials;
 use super::follow::Followed;
-use super::head::{EPOCH, KEYED, Kind, outgoing, strip_internal, without_connection};
+use super::head::{EPOCH, KEYED, Kind, outgoing, strip_internal, tenant_of_key, without_connection};
 use super::links::{Links, ServerDialer, Unreachable};
 use super::map::{RouteMap, RouteServer};
 use super::need::{Need, has_several_commands};
@@ -140,7 +140,7 @@ impl NotPassed {
                 unreachable()
             }
             Self::Full => {
-                let message = "this process passes on as many calls as it may, as many with this API key, or as many \
+                let message = "this process passes on as many calls as it may, as many of this tenant, or as many \
                                without an accepted one; send it again later";
                 Refusal::new(Reason::QuotaExceeded, message)
                     .quota("proxied_calls", message)
@@ -255,8 +255,8 @@ impl Proxy {
     pub(super) async fn call(&self, call: Passed, reply: ReplyKind) -> Result<Response<Body>, Refusal> {
         let effect = call.effect;
         let (response, mut permit) = self.pass(call).await.map_err(|failed| failed.refusal(effect))?;
-        if response.headers().contains_key(KEYED) {
-            self.0.permits.prove(&mut permit);
+        if let Some(keyed) = response.headers().get(KEYED) {
+            self.0.permits.prove(&mut permit, tenant_of_key(keyed));
         } else if let Some(credential) = permit.key
             && is_unauthenticated(&response)
         {

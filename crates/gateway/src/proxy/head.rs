@@ -5,6 +5,7 @@ use http::{
     uri::PathAndQuery,
 };
 use std::time::Duration;
+use switchward_machine::TenantId;
 
 use super::client_address::ClientAddress;
 
@@ -12,7 +13,7 @@ use super::client_address::ClientAddress;
 pub(super) const CLIENT: HeaderName = HeaderName::from_static("switchward-client");
 /// The epoch of a server's map of the cluster, in its answers to gateways and servers.
 pub(super) const EPOCH: HeaderName = HeaderName::from_static("switchward-epoch");
-/// Set in a server's answer to a gateway or a server if the call came with a valid API key.
+/// Whose API key it is, in a server's answer to a gateway or a server, if the call came with a valid one: see [`keyed`].
 pub(super) const KEYED: HeaderName = HeaderName::from_static("switchward-keyed");
 /// Where a server answers with the map of the cluster, on connections of the cluster alone.
 pub(super) const MAP_PATH: &str = "/-/route-map";
@@ -46,6 +47,16 @@ pub(crate) fn strip_internal(headers: &mut HeaderMap) {
     headers.remove(CLIENT);
     headers.remove(EPOCH);
     headers.remove(KEYED);
+}
+
+/// The value of [`KEYED`] for a call with a valid API key of this tenant.
+pub(super) fn keyed(tenant: TenantId) -> HeaderValue {
+    HeaderValue::try_from(format!("t{}", tenant.0)).expect("a letter and digits")
+}
+
+/// The tenant of a value of [`KEYED`]; `None` if the server is of a version that does not say it.
+pub(super) fn tenant_of_key(keyed: &HeaderValue) -> Option<TenantId> {
+    keyed.to_str().ok()?.strip_prefix('t')?.parse().ok().map(TenantId)
 }
 
 /// What is passed on.
@@ -112,6 +123,16 @@ fn uri(parts: &Parts) -> Uri {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_says_whose_key_a_call_came_with() {
+        for tenant in [TenantId(1), TenantId(u32::MAX)] {
+            assert_eq!(tenant_of_key(&keyed(tenant)), Some(tenant));
+        }
+        for other in ["1", "t", "t-1", "t4294967296"] {
+            assert_eq!(tenant_of_key(&HeaderValue::from_static(other)), None, "{other}");
+        }
+    }
 
     fn parts(build: impl FnOnce(http::request::Builder) -> http::request::Builder) -> Parts {
         build(Request::builder().method("POST").uri("/a/b?c=d")).body(()).unwrap().into_parts().0

@@ -1,21 +1,22 @@
 //! How many calls and pages this process passes on at one time: as many as its memory can hold unread answers of, a part of
-//! them for each API key, and a part for callers whom no server has accepted yet.
+//! them for each tenant, however many API keys it has, and a part for callers whom no server has accepted yet.
 //!
-//! Servers keep the quotas of tenants. A process that passes calls and pages on knows which credentials servers have accepted,
-//! so it counts by credential.
+//! Servers keep the quotas of tenants. A process that passes calls and pages on has no keys of tenants: it knows which
+//! credentials servers have accepted, and whose they are.
 
 use http::{Extensions, HeaderMap};
 use parking_lot::Mutex;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use switchward_machine::TenantId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::client_address::ClientAddress;
 use super::credentials::CredentialHash;
 use crate::limits::{
-    PROXIED_ADDRESS_PART, PROXIED_CALLS_MAX, PROXIED_CALLS_MIN, PROXIED_KEY_PART, PROXIED_KEYS_MAX,
-    PROXIED_PART, PROXIED_STREAM_WINDOW_BYTES, PROXIED_UNPROVEN_PART,
+    PROXIED_ADDRESS_PART, PROXIED_CALLS_MAX, PROXIED_CALLS_MIN, PROXIED_KEYS_MAX, PROXIED_PART,
+    PROXIED_STREAM_WINDOW_BYTES, PROXIED_TENANT_PART, PROXIED_UNPROVEN_PART,
 };
 use crate::tallies::{Tallied, Tallies};
 
@@ -25,9 +26,9 @@ pub(super) struct Permits {
     all: Arc<Semaphore>,
     unproven: Arc<Semaphore>,
     addresses: Tallies<IpAddr>,
-    keys: Tallies<CredentialHash>,
-    /// The API keys that servers have accepted, [`PROXIED_KEYS_MAX`] at most.
-    accepted: Mutex<HashSet<CredentialHash>>,
+    tenants: Tallies<TenantId>,
+    /// The API keys that servers have accepted, each with its tenant, [`PROXIED_KEYS_MAX`] at most.
+    accepted: Mutex<HashMap<CredentialHash, TenantId>>,
 }
 
 impl Permits {
@@ -44,7 +45,7 @@ impl Permits {
             all: Arc::new(Semaphore::new(calls)),
             unproven: Arc::new(Semaphore::new(calls / PROXIED_UNPROVEN_PART)),
             addresses: Tallies::default(),
-            keys: Tallies::default(),
+            tenants: Tallies::default(),
             accepted: Mutex::default(),
         }
     }
@@ -54,15 +55,15 @@ impl Permits {
         self.calls
     }
 
-    /// A permit for a request with these headers and extensions; `None` if there is none now. One accepted API key may have a
-    /// part of the permits. All other requests have those for unproven ones, of which one client address may have a part.
-    /// What comes from a proxy before this process is of no single address.
+    /// A permit for a request with these headers and extensions; `None` if there is none now. The accepted API keys of one
+    /// tenant may have a part of the permits. All other requests have those for unproven ones, of which one client address may
+    /// have a part. What comes from a proxy before this process is of no single address.
     pub(super) fn take(&self, headers: &HeaderMap, extensions: &Extensions) -> Option<Permit> {
         let one = Arc::clone(&self.all).try_acquire_owned().ok()?;
         let key = CredentialHash::of(headers);
-        let mut permit = Permit { _one: one, key, of_key: None, unproven: None, address: None };
-        if let Some(key) = key.filter(|key| self.accepted.lock().contains(key)) {
-            permit.of_key = Some(self.keys.add(key, 1, self.calls / PROXIED_KEY_PART)?);
+        let mut permit = Permit { _one: one, key, of_tenant: None, unproven: None, address: None };
+        if let Some(tenant) = key.and_then(|key| self.accepted.lock().get(&key).copied()) {
+            permit.of_tenant = Some(self.tenants.add(tenant, 1, self.calls / PROXIED_TENANT_PART)?);
             return Some(permit);
         }
         permit.unproven = Some(Arc::clone(&self.unproven).try_acquire_owned().ok()?);
@@ -73,30 +74,31 @@ impl Permits {
         Some(permit)
     }
 
-    /// A server has accepted the API key of a request: it does not count as unproven any more, but as one of that key.
-    pub(super) fn prove(&self, permit: &mut Permit) {
+    /// A server has accepted the API key of a request: it does not count as unproven any more, but as one of its tenant, if the
+    /// server has said which.
+    pub(super) fn prove(&self, permit: &mut Permit, tenant: Option<TenantId>) {
         permit.unproven = None;
         permit.address = None;
-        let Some(key) = permit.key else { return };
-        if permit.of_key.is_none() {
-            // It was passed on already, and counts even if the key has its part.
-            let mut of_key = self.keys.begin(key);
-            of_key.grow(1);
-            permit.of_key = Some(of_key);
+        let (Some(key), Some(tenant)) = (permit.key, tenant) else { return };
+        if permit.of_tenant.is_none() {
+            // It was passed on already, and counts even if the tenant has its part.
+            let mut of_tenant = self.tenants.begin(tenant);
+            of_tenant.grow(1);
+            permit.of_tenant = Some(of_tenant);
         }
-        self.accept(key);
+        self.accept(key, tenant);
     }
 
-    /// A server has accepted an API key: requests with it count as those of that key.
-    pub(super) fn accept(&self, key: CredentialHash) {
+    /// A server has accepted an API key of a tenant: requests with it count as those of that tenant.
+    pub(super) fn accept(&self, key: CredentialHash, tenant: TenantId) {
         let mut accepted = self.accepted.lock();
         if accepted.len() >= PROXIED_KEYS_MAX
-            && !accepted.contains(&key)
-            && let Some(any) = accepted.iter().next().copied()
+            && !accepted.contains_key(&key)
+            && let Some(any) = accepted.keys().next().copied()
         {
             accepted.remove(&any);
         }
-        accepted.insert(key);
+        accepted.insert(key, tenant);
     }
 
     /// A server has refused this credential: the next request with it is unproven.
@@ -110,7 +112,7 @@ pub(super) struct Permit {
     _one: OwnedSemaphorePermit,
     /// The credential of its request.
     pub(super) key: Option<CredentialHash>,
-    of_key: Option<Tallied<CredentialHash>>,
+    of_tenant: Option<Tallied<TenantId>>,
     unproven: Option<OwnedSemaphorePermit>,
     address: Option<Tallied<IpAddr>>,
 }
@@ -148,25 +150,43 @@ mod tests {
         assert_eq!(of_one.len(), 8);
         let mut of_other = all_of(&permits, "swk_other", &from("192.0.2.2", &unproven));
         assert_eq!((of_other.len(), take("192.0.2.3").is_none()), (8, true));
-        permits.prove(&mut of_other[0]);
+        permits.prove(&mut of_other[0], Some(TenantId(1)));
         assert!(take("192.0.2.3").is_some(), "the other one has an API key");
         drop((of_one, of_other));
         assert_eq!((permits.all.available_permits(), permits.unproven.available_permits()), (64, 16));
     }
 
     #[test]
-    fn one_key_has_a_part_of_the_permits_and_others_get_through() {
+    fn one_tenant_has_a_part_of_the_permits_with_all_its_keys_and_others_get_through() {
         let permits = Permits::new(64);
         let client = from("192.0.2.1", &Arc::new(Connection::direct()));
-        let mut first = [permits.take(&with("swk_a"), &client), permits.take(&with("swk_b"), &client)];
-        first.iter_mut().flatten().for_each(|permit| permits.prove(permit));
+        let mut first = [("swk_a", 1), ("swk_b", 2)].map(|(key, tenant)| {
+            let mut permit = permits.take(&with(key), &client).expect("a permit");
+            permits.prove(&mut permit, Some(TenantId(tenant)));
+            permit
+        });
+        let (one, other) = (CredentialHash::of(&with("swk_c")), CredentialHash::of(&with("swk_d")));
+        permits.accept(one.expect("a credential"), TenantId(1));
+        permits.accept(other.expect("a credential"), TenantId(1));
         let of_a = all_of(&permits, "swk_a", &client);
-        assert_eq!(of_a.len(), 64 / PROXIED_KEY_PART - 1, "the first one counts, too");
-        assert!(permits.take(&with("swk_a "), &client).is_none(), "it is the same key");
+        assert_eq!(of_a.len(), 64 / PROXIED_TENANT_PART - 1, "the first one counts, too");
+        for key in ["swk_a ", "swk_c", "swk_d"] {
+            assert!(permits.take(&with(key), &client).is_none(), "{key} is of the same tenant");
+        }
         let of_b = all_of(&permits, "swk_b", &client);
-        assert_eq!(of_b.len(), 64 / PROXIED_KEY_PART - 1);
+        assert_eq!(of_b.len(), 64 / PROXIED_TENANT_PART - 1);
+        permits.prove(&mut first[0], Some(TenantId(1)));
         drop((first, of_a, of_b));
         assert_eq!((permits.all.available_permits(), permits.unproven.available_permits()), (64, 16));
+        assert_eq!(all_of(&permits, "swk_c", &client).len(), 64 / PROXIED_TENANT_PART);
+    }
+
+    #[test]
+    fn a_key_whose_tenant_no_server_says_is_proven_for_one_request() {
+        let permits = Permits::new(64);
+        let mut permit = permits.take(&with("swk_a"), &Extensions::new()).expect("a permit");
+        permits.prove(&mut permit, None);
+        assert_eq!((permits.unproven.available_permits(), permits.accepted.lock().len()), (16, 0));
     }
 
     #[test]
@@ -176,7 +196,7 @@ mod tests {
         connection.has_key(TenantId(1)).expect("the first one");
         let client = from("192.0.2.1", &connection);
         let mut own = permits.take(&with("swk_a"), &client).expect("a permit");
-        permits.prove(&mut own);
+        permits.prove(&mut own, Some(TenantId(1)));
         for credential in ["swk_b", "swk_c"] {
             assert_eq!(all_of(&permits, credential, &client).len(), 8, "{credential}");
         }
@@ -189,7 +209,7 @@ mod tests {
         let permits = Permits::new(64);
         for number in 0..=PROXIED_KEYS_MAX {
             let mut permit = permits.take(&with(&format!("swk_{number}")), &Extensions::new());
-            permits.prove(permit.as_mut().expect("a permit"));
+            permits.prove(permit.as_mut().expect("a permit"), Some(TenantId(1)));
         }
         assert_eq!(permits.accepted.lock().len(), PROXIED_KEYS_MAX);
     }
