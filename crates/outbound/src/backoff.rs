@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use switchward_machine::TenantId;
 use tokio::time::Instant;
 
@@ -17,6 +18,9 @@ const TRIPPED: u32 = 5;
 const REST: Duration = Duration::from_secs(1);
 /// The longest such pause.
 const REST_MAX: Duration = Duration::from_secs(60);
+/// These pauses, without an end.
+const RESTS: ExponentialBuilder =
+    ExponentialBuilder::new().with_min_delay(REST).with_max_delay(REST_MAX).without_max_times();
 /// Destinations that are tracked; beyond it some become unknown again.
 const DESTINATIONS_MAX: usize = 10_000;
 
@@ -28,6 +32,8 @@ struct Known {
     level: u32,
     /// Failures in a row.
     failures: u32,
+    /// The pauses that follow, once there were [`TRIPPED`] of them.
+    rests: Option<ExponentialBackoff>,
     /// Until when it is left alone.
     until: Option<Instant>,
 }
@@ -50,7 +56,7 @@ impl Backoff {
     pub(super) fn succeeded(&mut self, destination: &Destination) {
         let known = self.known(destination);
         known.level = (known.level + 1).min(LEVEL_MAX);
-        (known.failures, known.until) = (0, None);
+        (known.failures, known.rests, known.until) = (0, None, None);
     }
 
     /// Records a failure.
@@ -62,9 +68,9 @@ impl Backoff {
         }
         known.level = known.level.saturating_sub(1);
         known.failures = known.failures.saturating_add(1);
-        if let Some(beyond) = known.failures.checked_sub(TRIPPED) {
-            let rest = REST.saturating_mul(2_u32.saturating_pow(beyond)).min(REST_MAX);
-            known.until = Some(now + rest);
+        if known.failures >= TRIPPED {
+            let rests = known.rests.get_or_insert_with(|| RESTS.build());
+            known.until = Some(now + rests.next().unwrap_or(REST_MAX));
         }
     }
 
@@ -72,7 +78,8 @@ impl Backoff {
         if self.0.len() >= DESTINATIONS_MAX && !self.0.contains_key(destination) {
             self.0.pop_first();
         }
-        self.0.entry(destination.clone()).or_insert(Known { level: LEVEL_FIRST, failures: 0, until: None })
+        let unknown = Known { level: LEVEL_FIRST, failures: 0, rests: None, until: None };
+        self.0.entry(destination.clone()).or_insert(unknown)
     }
 }
 

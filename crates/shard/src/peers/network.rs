@@ -1,5 +1,6 @@
 //! The network of a group: what openraft sends goes over the transport.
 
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 use bytes::Bytes;
 use futures::Stream;
 use openraft::base::{BoxFuture, BoxStream};
@@ -352,7 +353,7 @@ impl RaftNetworkV2<TypeConfig> for RaftLink {
 
     fn backoff(&self) -> Option<Backoff> {
         let waits =
-            std::iter::successors(Some(PEER_BACKOFF_MIN), |wait| Some((*wait * 2).min(PEER_BACKOFF_MAX)));
-        Some(Backoff::new(waits))
+            ExponentialBuilder::new().with_min_delay(PEER_BACKOFF_MIN).with_max_delay(PEER_BACKOFF_MAX);
+        Some(Backoff::new(waits.without_max_times().build()))
     }
 }

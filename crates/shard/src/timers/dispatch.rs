@@ -1,6 +1,7 @@
 //! A leader task: sleep until the first timer is due, hand out what is due, and fire what the transport does not
 //! bring back.
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use futures::future::join_all;
 use openraft::async_runtime::WatchReceiver;
 use std::ops::ControlFlow;
@@ -22,6 +23,12 @@ use crate::limits::{
 };
 use crate::shard::Shard;
 use crate::shards::Shards;
+
+/// How long a transport that fails rests, each time.
+const RESTS: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(TRANSPORT_REST)
+    .with_max_delay(TRANSPORT_REST_MAX)
+    .without_max_times();
 
 /// Runs for one shard until the cluster or the shard is gone.
 pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
@@ -74,8 +81,8 @@ struct Dispatcher {
     /// Batches that are being handed out or fired here.
     sending: usize,
     transport_rests: Option<Instant>,
-    /// How long the transport rests when it fails next.
-    rest: Duration,
+    /// How long the transport rests when it fails again, without an end.
+    rests: ExponentialBackoff,
     /// Batches that had come back by the transport at the last check.
     came: u64,
 }
@@ -87,7 +94,7 @@ impl Dispatcher {
             tasks: JoinSet::new(),
             sending: 0,
             transport_rests: None,
-            rest: TRANSPORT_REST,
+            rests: RESTS.build(),
             came: 0,
         }
     }
@@ -148,14 +155,13 @@ impl Dispatcher {
     fn check_transport(&mut self) {
         let came = self.shard.timers().counts().came;
         if came != self.came {
-            (self.came, self.rest) = (came, TRANSPORT_REST);
+            (self.came, self.rests) = (came, RESTS.build());
         }
     }
 
     fn rest_transport(&mut self, now: Instant) {
         if self.transport_rests.is_none_or(|rests| rests <= now) {
-            self.transport_rests = Some(now + self.rest);
-            self.rest = (self.rest * 2).min(TRANSPORT_REST_MAX);
+            self.transport_rests = Some(now + self.rests.next().unwrap_or(TRANSPORT_REST_MAX));
         }
     }
 
