@@ -38,8 +38,9 @@ pub use role::Role;
 pub(crate) use rows::etag;
 pub use rows::{ApiKey, Assistant, Definition, Retired, SourceFile, Tenant, Version};
 pub use servers::{
-    AssignVoters, BucketMap, BucketRange, ClusterChange, ClusterMap, FoundCluster, GroupReplicas, JoinServer,
-    LeaderTransfer, RaiseLevel, RecordTransfers, Server, ServerState, SetServerState,
+    AssignVoters, BucketMap, BucketRange, ClusterChange, ClusterMap, FIRST_EPOCH, FoundCluster,
+    GroupReplicas, JoinServer, LeaderTransfer, MapEpochs, RaiseLevel, RecordTransfers, Server, ServerState,
+    SetServerState,
 };
 pub use settings::{DefaultEffect, DefaultSetIn, LinkAuth, Settings};
 pub use summary::{AssistantSummary, KeySummary, VersionSummary};

@@ -5,6 +5,9 @@ use switchward_machine::{Bucket, Time};
 
 use crate::{Level, Levels};
 
+/// The epoch of the map of a new cluster, and of a server alone, whose catalogue has no map.
+pub const FIRST_EPOCH: u64 = 1;
+
 /// A server of a cluster. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Server {
@@ -122,7 +125,8 @@ fn insert(numbers: &mut Vec<u64>, number: u64) {
 /// Which group owns which bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum BucketMap {
-    /// The buckets are dealt to the groups 1 to `groups` in turn, beginning with bucket 0.
+    /// The buckets are dealt to the groups 1 to `groups` in turn, beginning with bucket 0. Each cluster begins with it, and
+    /// has ranges for ever once a bucket has moved: so it tells that no bucket has moved yet.
     #[n(0)]
     InTurn {
         /// The number of groups besides the catalogue's.
@@ -143,6 +147,36 @@ pub struct BucketRange {
     /// The group that owns them.
     #[n(1)]
     pub group: u64,
+}
+
+/// The epochs during which a process knows that the buckets belonged to the same groups as now. Not every new epoch moves a
+/// bucket: two processes whose epochs overlap route alike, also if one of them has an older map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct MapEpochs {
+    /// The first epoch of which it is known.
+    #[n(0)]
+    pub since: u64,
+    /// The epoch of the newest map that the process has.
+    #[n(1)]
+    pub newest: u64,
+}
+
+impl MapEpochs {
+    /// Those of a process that has this map alone.
+    #[must_use]
+    pub fn of(newest: u64, buckets: &BucketMap) -> Self {
+        let since = match buckets {
+            BucketMap::InTurn { .. } => FIRST_EPOCH.min(newest),
+            BucketMap::Ranges(_) => newest,
+        };
+        Self { since, newest }
+    }
+
+    /// Returns true if some epoch belongs to both: each bucket has the same group by both maps.
+    #[must_use]
+    pub fn overlap(self, other: Self) -> bool {
+        self.since.max(other.since) <= self.newest.min(other.newest)
+    }
 }
 
 impl BucketMap {
@@ -167,7 +201,14 @@ impl ClusterMap {
     pub fn founded(cluster: [u8; 16], server: u64, shards: u64, level: Level, voters: u32) -> Self {
         let one = |group| GroupReplicas { group, servers: vec![server], voters: vec![server] };
         let groups = (0..=shards).map(one).collect();
-        Self { cluster, epoch: 1, groups, buckets: BucketMap::InTurn { groups: shards }, level, voters }
+        Self {
+            cluster,
+            epoch: FIRST_EPOCH,
+            groups,
+            buckets: BucketMap::InTurn { groups: shards },
+            level,
+            voters,
+        }
     }
 
     /// The map after a change of a server: every group has a replica on each server that is not removed. An active server
@@ -358,6 +399,17 @@ mod tests {
         let group = |number| map.group_of(Bucket::new(number).expect("a bucket"));
         assert_eq!([0, 4, 5, 3_999, 4_000, 4_095].map(group), [1, 1, 2, 2, 1, 1].map(Some));
         assert_eq!(BucketMap::Ranges(Vec::new()).group_of(Bucket::new(0).expect("a bucket")), None);
+    }
+
+    #[test]
+    fn processes_whose_epochs_overlap_route_alike() {
+        let epochs = |since, newest| MapEpochs { since, newest };
+        assert!(epochs(1, 5).overlap(epochs(1, 9)) && epochs(1, 9).overlap(epochs(1, 5)));
+        assert!(epochs(1, 5).overlap(epochs(5, 9)) && epochs(4, 4).overlap(epochs(4, 4)));
+        assert!(!epochs(1, 5).overlap(epochs(6, 9)) && !epochs(6, 9).overlap(epochs(1, 5)));
+        assert!(!epochs(6, 5).overlap(epochs(1, 9)), "it was read while it changed");
+        assert_eq!(MapEpochs::of(7, &BucketMap::InTurn { groups: 2 }), epochs(FIRST_EPOCH, 7));
+        assert_eq!(MapEpochs::of(7, &BucketMap::Ranges(Vec::new())), epochs(7, 7));
     }
 
     #[test]
