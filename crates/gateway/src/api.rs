@@ -223,7 +223,7 @@ impl Api {
 
     /// The rows of one shard, not older than anything that was answered before, for several queries.
     pub(crate) async fn reader(&self, source: Source) -> Result<Reader, Refusal> {
-        Reader::linearizable(source.shard(&self.cluster)).await.map_err(refusal)
+        Reader::of_source(&self.cluster, source).await.map_err(refusal)
     }
 
     /// The answer to a query, from the rows as this server has them.

@@ -235,6 +235,10 @@ pub const ROUTE_MAP_PAUSE_MS: u64 = 100;
 pub const ROUTE_MAP_WAIT_MS: u64 = 2_000;
 /// The map of a cluster as it is sent, bytes.
 pub const ROUTE_MAP_BYTES_MAX: usize = 1024 * 1024;
+/// How long a call waits for a newer map of the cluster that a server has already, milliseconds.
+pub const ROUTE_MAP_REACH_MS: u64 = 2_000;
+/// How often one call is routed, if each time a server has refused it because of a newer map.
+pub const ROUTED_MAX: usize = 3;
 /// For how long a server takes the epoch of its map for the current one when it answers calls of gateways, milliseconds.
 pub const EPOCH_KEPT_MS: u64 = 1_000;
 /// The longest time from an erasure until its bytes are in no file of a server that runs, milliseconds.

@@ -11,6 +11,9 @@
 //! gateway asks a server about the credential before it reads the body of a call, too ([`Holders`]). A call is passed on
 //! once: the server that gets it refuses what it cannot answer.
 //!
+//! Each request names the epochs of the map by which it is routed. A server by whose map the buckets have other shards does not
+//! begin it, and the request is routed again by the newer map ([`Maps::agree`]).
+//!
 //! Chosen: HTTP/2 over the transport between servers, with the bytes of the request as they came. Rejected: the public
 //! port of the servers, whose certificates say nothing about the cluster, and which cannot tell a gateway from a client.
 

@@ -41,7 +41,7 @@ pub(crate) fn refusal(failure: Failure) -> Refusal {
             }
             Refusal::from(rejection).of(original)
         }
-        Failure::Electing | Failure::Unconfirmed => {
+        Failure::Electing | Failure::Unconfirmed | Failure::OtherMap { .. } => {
             Refusal::new(Reason::ShardElecting, failure.to_string()).retry_after(ELECTING_RETRY)
         }
         // No time to try again: a client must not do that by itself.
@@ -86,6 +86,7 @@ mod tests {
         for (failure, code, reason) in [
             (Failure::Electing, Code::Unavailable, "SHARD_ELECTING"),
             (Failure::Unconfirmed, Code::Unavailable, "SHARD_ELECTING"),
+            (Failure::OtherMap { epoch: 4 }, Code::Unavailable, "SHARD_ELECTING"),
             (Failure::Draining, Code::Unavailable, "DRAINING"),
             (Failure::Stopped, Code::Unavailable, "SHARD_STOPPED"),
             (Failure::Overloaded, Code::ResourceExhausted, "QUOTA_EXCEEDED"),

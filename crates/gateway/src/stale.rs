@@ -37,7 +37,7 @@ where
     if let Some(found) = answer(cluster, query)? {
         return Ok(Some(found));
     }
-    let rows = Reader::linearizable(query.source().shard(cluster)).await.map_err(refusal)?;
+    let rows = Reader::of_source(cluster, query.source()).await.map_err(refusal)?;
     rows.answer(query).map_err(unreadable)
 }
 

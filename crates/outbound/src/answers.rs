@@ -67,11 +67,10 @@ impl ToShards {
     /// # Errors
     /// The leader cannot be asked.
     pub(super) async fn read(&self, job: &JobHead) -> Result<ShardView, Failure> {
-        let shard = match OutboxScope::from(job.session) {
-            OutboxScope::Tenant => self.cluster.catalogue(),
-            OutboxScope::Session(session) => self.cluster.shard_of(session.bucket()),
-        };
-        ShardView::linearizable(shard).await
+        match OutboxScope::from(job.session) {
+            OutboxScope::Tenant => ShardView::linearizable(self.cluster.catalogue()).await,
+            OutboxScope::Session(session) => ShardView::of_bucket(&self.cluster, session.bucket()).await,
+        }
     }
 
     /// Offers an outcome to the shard once. May be called again for the same outcome.

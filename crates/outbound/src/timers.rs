@@ -87,6 +87,11 @@ pub(super) async fn take(
     while firing.join_next().await.is_some() {}
 }
 
+/// Returns true if no leader has got the batch, or one that has another map of the cluster.
+fn has_no_leader(failure: &Failure) -> bool {
+    matches!(failure, Failure::Electing | Failure::OtherMap { .. })
+}
+
 /// Fires one batch at the leader of its shard, and ends its delivery whatever came of it: what was not fired is fired by its leader.
 async fn see_through(cluster: &Cluster, bus: &dyn Bus, consumer: &str, delivery: &Delivery) {
     let (id, receipt) = (&delivery.envelope.id, std::slice::from_ref(&delivery.receipt));
@@ -94,7 +99,7 @@ async fn see_through(cluster: &Cluster, bus: &dyn Bus, consumer: &str, delivery:
         Some(batch) => {
             let fire = || cluster.fire(&batch);
             let pauses = ConstantBuilder::new().with_delay(PAUSE).with_max_times(OFFERS_AGAIN);
-            let fired = fire.retry(pauses).when(|failure| *failure == Failure::Electing);
+            let fired = fire.retry(pauses).when(has_no_leader);
             // A leader that does not answer must not keep other batches waiting. It fires the timers itself by then.
             tokio::time::timeout(FIRE_WAIT, fired).await.unwrap_or(Err(Failure::OutcomeUnknown))
         }
@@ -112,7 +117,7 @@ async fn see_through(cluster: &Cluster, bus: &dyn Bus, consumer: &str, delivery:
             tracing::debug!(%id, "ignored a stale batch of timers");
             bus.ack(Stream::Timer, receipt).await
         }
-        Err(Failure::Electing) if delivery.count < SERVERS_MAX => {
+        Err(failure) if has_no_leader(&failure) && delivery.count < SERVERS_MAX => {
             bus.release(Stream::Timer, consumer, receipt).await
         }
         Err(failure) => {

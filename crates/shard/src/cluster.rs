@@ -266,7 +266,7 @@ impl Cluster {
         match (starts, limited) {
             (true, _) => Box::pin(self.start(command)).await,
             (false, true) => Box::pin(self.limited(command)).await,
-            (false, false) => home.submit(command).await,
+            (false, false) => self.0.submit(command).await,
         }
     }
 
@@ -337,10 +337,11 @@ impl Cluster {
             Plan::Look(Ledgers { rules, estimate, .. }) => {
                 let mut parts = Vec::new();
                 for (process, rules) in by_ledger(&rules) {
-                    let bucket = Scope::Ledger(process).bucket(command.tenant);
-                    let shard = bucket.map_or(self.catalogue(), |bucket| self.shard_of(bucket));
-                    let view = shard.read().await?;
-                    let check = check_limits(&view, command.tenant, &rules, estimate, shard.now());
+                    let view = match Scope::Ledger(process).bucket(command.tenant) {
+                        Some(bucket) => self.read_of(bucket).await?,
+                        None => self.catalogue().read().await?,
+                    };
+                    let check = check_limits(&view, command.tenant, &rules, estimate, self.now());
                     parts.push(check.map_err(|error| self.0.unreadable(&error))?);
                 }
                 Ok(Some(LimitCheck::joined(&rules, estimate, &parts)))

@@ -28,6 +28,13 @@ pub enum Failure {
     /// changed.
     #[error("the shard cannot confirm who may decide, because it does not reach the catalogue; try again")]
     Unconfirmed,
+    /// The buckets have other shards by the map of another server; nothing was changed. One of the two has an old map, and
+    /// did not get the newer one in time.
+    #[error("a server that the request came to has another map of the cluster, of epoch {epoch}; try again")]
+    OtherMap {
+        /// The epoch of the map by which the request was refused.
+        epoch: u64,
+    },
     /// The shard's queue is full; nothing was changed.
     #[error("the shard is overloaded; try again later")]
     Overloaded,
@@ -61,6 +68,7 @@ impl Failure {
             | Self::OutcomeUnknown
             | Self::Internal
             | Self::Unconfirmed
+            | Self::OtherMap { .. }
             | Self::Overloaded
             | Self::DiskLow { .. } => false,
         }
@@ -75,6 +83,7 @@ impl Failure {
             | Self::Electing
             | Self::Internal
             | Self::Unconfirmed
+            | Self::OtherMap { .. }
             | Self::Overloaded
             | Self::DiskLow { .. }
             | Self::Draining

@@ -64,6 +64,7 @@ mod refused;
 mod remote;
 mod removals;
 mod retention;
+mod routes;
 mod scrub;
 mod shard;
 mod shards;
@@ -107,8 +108,8 @@ pub use peers::{
     Transport,
 };
 pub use remote::{
-    Answer, LeaderRequest, QUESTION as LEADER_QUESTION, decode_answer, decode_asked, encode_answer,
-    encode_asked, serve,
+    Answer, LeaderQuestion, LeaderRequest, QUESTION as LEADER_QUESTION, decode_answer, decode_asked,
+    encode_answer, encode_asked, serve,
 };
 pub use retention::LogRetention;
 pub use shard::Shard;

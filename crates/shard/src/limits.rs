@@ -235,6 +235,11 @@ pub const CONTACT_INTERVAL: Duration = Duration::from_millis(500);
 /// How long no leader may have confirmed that this server has everything, until streams of the shard end: longer than an
 /// election.
 pub const CONTACT_LOST: Duration = Duration::from_secs(2);
+/// How long a server waits for a map of the cluster that another process has already. A read must not take longer than
+/// [`READ_INDEX_WAIT`] for it.
+pub const MAP_WAIT: Duration = Duration::from_millis(500);
+/// How often a request is routed, if each time its bucket has moved meanwhile.
+pub const MAP_TRIES_MAX: usize = 3;
 /// Readers of one shard who wait for a confirmation.
 pub const READS_WAITING_MAX: usize = 16_384;
 /// Entries of one append to another server.

@@ -7,7 +7,7 @@ mod reads;
 mod serve;
 
 pub use message::{
-    Answer, LeaderRequest, QUESTION, decode_answer, decode_asked, encode_answer, encode_asked,
+    Answer, LeaderQuestion, LeaderRequest, QUESTION, decode_answer, decode_asked, encode_answer, encode_asked,
 };
 pub use serve::serve;
 

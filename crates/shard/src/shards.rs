@@ -14,11 +14,13 @@ use crate::clock::{AgreedClock, Clock as _};
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::Halt;
-use crate::limits::{VERIFY_INTERVAL, VERIFY_INTERVAL_MIN};
+use crate::limits::{MAP_TRIES_MAX, VERIFY_INTERVAL, VERIFY_INTERVAL_MIN};
 use crate::members::MemberOptions;
 use crate::own_runtime::OwnRuntime;
+use crate::routes::Routes;
 use crate::shard::Shard;
 use crate::timers::TimerTransport;
+use crate::view::StateView;
 
 /// The group of the catalogue; the shards' groups follow it.
 pub(crate) const CATALOGUE: u64 = 0;
@@ -28,6 +30,8 @@ pub(crate) struct Shards {
     catalogue: Shard,
     /// The shards that own buckets.
     owners: Vec<Shard>,
+    /// Which of them owns which bucket.
+    routes: Arc<Routes>,
     clock: Arc<AgreedClock>,
     halt: Halt,
     log: Arc<SegmentLog>,
@@ -59,9 +63,11 @@ impl Shards {
     ) -> Self {
         let catalogue = shards.remove(0);
         let (transport, verify_interval) = (RwLock::default(), RwLock::new(VERIFY_INTERVAL));
+        let routes = routes(&catalogue, &shards);
         Self {
             catalogue,
             owners: shards,
+            routes,
             clock,
             halt,
             log,
@@ -94,7 +100,12 @@ impl Shards {
 
     /// The shard that owns a bucket.
     pub(crate) fn shard_of(&self, bucket: Bucket) -> &Shard {
-        &self.owners[usize::from(bucket.number()) % self.owners.len()]
+        &self.owners[self.routes.position(bucket)]
+    }
+
+    /// Which shard owns which bucket.
+    pub(crate) fn routes(&self) -> &Routes {
+        &self.routes
     }
 
     /// Returns the shard that a command is for: the catalogue if its scope has no bucket.
@@ -102,8 +113,36 @@ impl Shards {
         command.scope.bucket(command.tenant).map_or(&self.catalogue, |bucket| self.shard_of(bucket))
     }
 
+    /// Executes a command at the shard that it is for. A command that is refused because its bucket has moved goes to the
+    /// new owner, at most [`MAP_TRIES_MAX`] times in all.
     pub(crate) async fn submit(&self, command: Arc<Command>) -> Result<Reply, Failure> {
-        self.home(&command).submit(command).await
+        let mut tries = 1;
+        loop {
+            let home = self.home(&command);
+            let outcome = home.submit(Arc::clone(&command)).await;
+            let moved = matches!(outcome, Err(Failure::OtherMap { .. }))
+                && self.home(&command).number() != home.number();
+            if !moved || tries == MAP_TRIES_MAX {
+                return outcome;
+            }
+            tries += 1;
+        }
+    }
+
+    /// The rows of the shard that owns a bucket, not older than anything that was answered before this call.
+    ///
+    /// # Errors
+    /// As of [`Shard::read`]; [`Failure::OtherMap`] if the bucket moves each of [`MAP_TRIES_MAX`] times.
+    pub(crate) async fn read_of(&self, bucket: Bucket) -> Result<StateView, Failure> {
+        for _ in 0..MAP_TRIES_MAX {
+            let shard = self.shard_of(bucket);
+            let rows = shard.read().await;
+            // What was confirmed by a later map says nothing about the bucket's rows here.
+            if self.shard_of(bucket).number() == shard.number() {
+                return rows;
+            }
+        }
+        Err(self.routes.other_map())
     }
 
     /// Ends Raft's runtime, if it is the cluster's own. What its tasks hold is free afterwards.
@@ -179,6 +218,19 @@ impl Shards {
         tracing::error!(%error, "the rows of a shard are not as they must be");
         Failure::Internal
     }
+}
+
+/// Has all groups of this server route by the map that the catalogue's rows hold, now and whenever it changes.
+fn routes(catalogue: &Shard, owners: &[Shard]) -> Arc<Routes> {
+    let routes = Arc::new(Routes::of_groups(owners.iter().map(Shard::number).collect()));
+    for shard in owners.iter().chain([catalogue]) {
+        let _set_once = shard.group().shared.routes.set(Arc::clone(&routes));
+    }
+    // After that, so that no change is missed between the two.
+    if let Err(error) = catalogue.group().shared.follow_map() {
+        tracing::error!(%error, "failed to read the map of the cluster");
+    }
+    routes
 }
 
 impl Drop for Shards {

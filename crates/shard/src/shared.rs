@@ -5,7 +5,7 @@ use parking_lot::{Mutex, RwLock};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 use switchward_state::seal::KeyRing;
@@ -24,6 +24,7 @@ use crate::may_lead::MayLead;
 use crate::metrics::ShardMetrics;
 use crate::outbox::Outbox;
 use crate::record::{Puts, Stored};
+use crate::routes::Routes;
 use crate::tenancies::Tenancies;
 use crate::timers::Timers;
 use crate::types::LogId;
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     position: Mutex<Option<LogId>>,
     /// Its index, for those who wait for one; 0 before the first.
     applied: watch::Sender<u64>,
+    /// Which shard of this server owns which bucket, once the group is one of its shards.
+    pub(crate) routes: OnceLock<Arc<Routes>>,
     /// Held while a batch is decided and written, while leadership is handed over, and while a backup is taken.
     pub(crate) deciding: Arc<AsyncMutex<()>>,
     /// Set while this server decides nothing because a backup is taken.
@@ -135,6 +138,7 @@ impl Shared {
             pending_decision: Mutex::default(),
             position: Mutex::default(),
             applied: watch::Sender::default(),
+            routes: OnceLock::new(),
             deciding: Arc::default(),
             pause: Mutex::default(),
         }
@@ -173,6 +177,19 @@ impl Shared {
         let level = if let Some(Row::Level(level)) = row.as_deref() { *level } else { Level::FIRST };
         let failed = |why| io::Error::new(io::ErrorKind::InvalidData, why);
         check_rows(self.level.levels(), level).map_err(failed)
+    }
+
+    /// Has this server route by the map of the cluster that the rows hold, if they hold one.
+    ///
+    /// # Errors
+    /// The row cannot be read.
+    pub(crate) fn follow_map(&self) -> io::Result<()> {
+        let Some(routes) = self.routes.get() else { return Ok(()) };
+        let row = self.view().row(&Key::cluster_map()).map_err(io::Error::other)?;
+        if let Some(Row::ClusterMap(map)) = row.as_deref() {
+            routes.follow(map);
+        }
+        Ok(())
     }
 
     /// Stores a decision until it is applied.

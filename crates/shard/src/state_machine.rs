@@ -93,6 +93,7 @@ impl StateMachine {
         // A tenant's record holds its retention rules.
         let ruled = puts.iter().any(|(key, row)| key.is(Kind::Tenancy) && row.is_some());
         let tenancies = puts.iter().any(|(key, _)| key.is(Kind::Tenancy));
+        let maps = puts.iter().any(|(key, _)| key.is(Kind::ClusterMap));
         let (mut relays, mut due, mut removes) = (false, Vec::new(), erases || ruled);
         for (key, row) in puts.iter().filter(|(key, _)| key.is(Kind::Index)) {
             if key.as_bytes().starts_with(&self.relay) {
@@ -110,6 +111,9 @@ impl StateMachine {
         self.put(puts, log_id, None)?;
         if tenancies {
             self.shared.tenancies.changed();
+        }
+        if maps {
+            self.shared.follow_map()?;
         }
         self.shared.timers.changed(due);
         self.shared.watchers.moved(&decision);
@@ -239,6 +243,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         if !is_new {
             self.shared.owe_after_snapshot()?;
         }
+        self.shared.follow_map()?;
         self.shared.tenancies.changed();
         self.shared.watchers.replaced();
         self.shared.outbox.count(&self.shared.view()).map_err(io::Error::other)

@@ -81,7 +81,10 @@ pub(crate) fn or_at_next_start(what: &str, checked: anyhow::Result<()>) -> anyho
 }
 
 fn is_without_leader(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(Failure::Electing | Failure::OutcomeUnknown))
+    matches!(
+        error.downcast_ref(),
+        Some(Failure::Electing | Failure::OtherMap { .. } | Failure::OutcomeUnknown)
+    )
 }
 
 #[cfg(test)]
@@ -93,6 +96,7 @@ mod tests {
         let failed = |failure: Failure| Err(anyhow::Error::from(failure).context("tenants: acme"));
         assert!(or_at_next_start("it", Ok(())).is_ok());
         assert!(or_at_next_start("it", failed(Failure::Electing)).is_ok());
+        assert!(or_at_next_start("it", failed(Failure::OtherMap { epoch: 4 })).is_ok());
         assert!(or_at_next_start("it", failed(Failure::OutcomeUnknown)).is_ok());
         assert!(or_at_next_start("it", failed(Failure::Stopped)).is_err());
         assert!(or_at_next_start("it", Err(anyhow::anyhow!("the disk is full"))).is_err());

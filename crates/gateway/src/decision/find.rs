@@ -14,7 +14,7 @@ use super::browser::Known;
 use crate::api::Api;
 use crate::auth::Caller;
 use crate::error::Refusal;
-use crate::query::{FindLinkedGate, GetTenantNumbered, LinkedGate, Reader};
+use crate::query::{FindLinkedGate, GetTenantNumbered, LinkedGate, Reader, Source};
 use crate::refusals::{refusal, unreadable};
 
 /// What a token leads to.
@@ -78,8 +78,8 @@ pub(super) struct Visit {
 
 /// Reads what a token is about. The result is the same for a token that was never made and for one whose gate is gone.
 pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Result<TokenTarget, Refusal> {
-    let shard = api.cluster.shard_of(token.session.bucket());
-    let (rows, now) = (Reader::linearizable(shard).await.map_err(refusal)?, shard.now());
+    let source = Source::session(token.session);
+    let (rows, now) = (Reader::of_source(&api.cluster, source).await.map_err(refusal)?, api.cluster.now());
     let linked = rows.answer(&FindLinkedGate { token: token.clone() }).map_err(unreadable)?;
     let Some(LinkedGate { tenancy, session, gate, comments: said }) = linked else {
         return Ok(TokenTarget::Nothing);

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::follow::Followed;
 use super::forward::Proxy;
+use super::head::name_epochs;
 use super::links::{Links, ServerDialer, uri};
 use super::need::Need;
 use super::permits::Permits;
@@ -83,7 +84,9 @@ impl Proxy {
         for (at, server) in servers.into_iter().enumerate() {
             let dial_ms = if at + 1 == count { PROXY_DIAL_MS_MAX } else { PROXY_DIAL_WAIT_MS };
             let request = Request::builder().method(Method::POST).uri(uri(server, DELIVERY_PATH));
-            let request = request.body(Body::from(question.clone())).map_err(|error| error.to_string())?;
+            let request = request.body(Body::from(question.clone()));
+            let mut request = request.map_err(|error| error.to_string())?;
+            name_epochs(request.headers_mut(), map.epochs());
             let dial = Duration::from_millis(dial_ms);
             let asked = self.links().exchange(server, request, dial, DELIVERY_ANSWER_BYTES_MAX);
             let asked = timeout(Duration::from_millis(DELIVERY_ANSWER_MS_MAX), asked).await;

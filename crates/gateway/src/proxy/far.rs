@@ -10,9 +10,11 @@ use parking_lot::Mutex;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use switchward_shard::Failure;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
+use tonic::Status;
 use tower::ServiceExt as _;
 
 use super::client_address::ClientAddress;
@@ -20,15 +22,18 @@ use super::delivery::{self, AnswersDelivery};
 use super::facts::Facts;
 use super::forward::Maps;
 use super::head::{
-    CLIENT, CREDENTIAL_PATH, EPOCH, FACTS_PATH, KEYED, MAP_PATH, REMOVED, keyed, strip_internal,
+    CLIENT, CREDENTIAL_PATH, EPOCH, FACTS_PATH, KEYED, MAP_PATH, OTHER_MAP, REMOVED, epochs_named, keyed,
+    strip_internal,
 };
 use super::holder::{self, Holders};
+use crate::calls::method_at;
 use crate::connections::Connection;
 use crate::limits::{
     DELIVERY_QUESTIONS_MAX, DRAIN_MS_MAX, EPOCH_KEPT_MS, KEEPALIVE_TIMEOUT_MS, PROXIED_CALLS_MAX,
     PROXIED_CONNECTION_WINDOW_BYTES, PROXY_PING_MS, STREAM_WINDOW_BYTES, TRANSPORT_HEADERS_BYTES_MAX,
 };
 use crate::port::Port;
+use crate::refusals::refusal;
 use crate::serve::sent_with;
 
 /// Marks a request that came over a connection of the cluster: it is not passed on once more. Only [`CallServer`] sets it.
@@ -129,8 +134,11 @@ impl CallServer {
         let answer = move |request: Request<Incoming>| {
             let (answers, delivery) = (answers.clone(), Arc::clone(&delivery));
             async move {
-                match answers.of_cluster(request.uri().path()).await {
-                    Some(response) => response,
+                if let Some(response) = answers.of_cluster(request.uri().path()).await {
+                    return response;
+                }
+                match answers.other_map(request.uri().path(), request.headers()).await {
+                    Some(refused) => refused,
                     None => delivery::answer(delivery.as_ref(), request).await,
                 }
             }
@@ -177,6 +185,9 @@ impl CallServer {
             return answer;
         }
         let client = client.and_then(ClientAddress::read);
+        if let Some(refused) = self.other_map(request.uri().path(), request.headers()).await {
+            return refused;
+        }
         strip_internal(request.headers_mut());
         // Each call is its own: what one client does takes nothing from the others of its gateway.
         let open = Arc::new(Arc::new(Connection::default()).begin());
@@ -198,6 +209,27 @@ impl CallServer {
             response.headers_mut().insert(EPOCH, epoch);
         }
         response
+    }
+
+    /// The refusal of a request that was routed by another map than this server has; `None` if it may be answered. Nothing
+    /// of it was begun.
+    async fn other_map(&self, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
+        let theirs = epochs_named(headers)?;
+        let maps = &self.0.maps;
+        if maps.epochs().is_none_or(|own| own.overlap(theirs)) {
+            return None;
+        }
+        let epoch = maps.agree(theirs).await.err()?;
+        let failure = Failure::OtherMap { epoch };
+        let mut response = if method_at(path).is_some() {
+            Status::from(refusal(failure)).into_http()
+        } else {
+            let mut response = Response::new(Body::from(failure.to_string()));
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            response
+        };
+        response.headers_mut().insert(OTHER_MAP, HeaderValue::from(epoch));
+        Some(response)
     }
 
     /// The answer to a question of a server or a gateway; `None` if the request is a call or a page.

@@ -16,7 +16,7 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use super::forward::{Maps, Proxy};
@@ -24,7 +24,8 @@ use super::head::MAP_PATH;
 use super::links::Question;
 use super::map::{RouteMap, RouteServer};
 use crate::limits::{
-    ROUTE_MAP_BYTES_MAX, ROUTE_MAP_FIRST_TURNS, ROUTE_MAP_MS, ROUTE_MAP_PAUSE_MS, ROUTE_MAP_WAIT_MS,
+    ROUTE_MAP_BYTES_MAX, ROUTE_MAP_FIRST_TURNS, ROUTE_MAP_MS, ROUTE_MAP_PAUSE_MS, ROUTE_MAP_REACH_MS,
+    ROUTE_MAP_WAIT_MS,
 };
 use crate::routes::Health;
 
@@ -37,9 +38,12 @@ pub(super) struct Followed {
 #[derive(Default)]
 struct Current {
     map: RwLock<Option<Arc<RouteMap>>>,
+    /// The epoch of the map, for those who wait for a later one; 0 before the first map.
+    epoch: watch::Sender<u64>,
     outdated: Notify,
 }
 
+#[tonic::async_trait]
 impl Maps for Current {
     fn map(&self) -> Option<Arc<RouteMap>> {
         self.map.read().clone()
@@ -47,6 +51,12 @@ impl Maps for Current {
 
     fn outdated(&self) {
         self.outdated.notify_one();
+    }
+
+    async fn reach(&self, epoch: u64) -> bool {
+        let mut known = self.epoch.subscribe();
+        let reached = known.wait_for(|known| *known >= epoch);
+        timeout(Duration::from_millis(ROUTE_MAP_REACH_MS), reached).await.is_ok_and(|reached| reached.is_ok())
     }
 }
 
@@ -95,7 +105,11 @@ impl Followed {
         if current.is_some() {
             return None;
         }
-        Some(Arc::clone(current.insert(Arc::new(newest.clone()))))
+        let map = Arc::clone(current.insert(Arc::new(newest.clone())));
+        drop(current);
+        // Who waits for it finds it.
+        self.current.epoch.send_replace(map.epoch);
+        Some(map)
     }
 
     /// Takes a newer map of the server `from`, or the same one with other leaders. [`servers`](Self::servers) says who is
@@ -115,7 +129,11 @@ impl Followed {
         if known.epoch > map.epoch {
             return Ok(Arc::clone(known));
         }
-        Ok(Arc::clone(current.insert(Arc::new(map))))
+        let map = Arc::clone(current.insert(Arc::new(map)));
+        drop(current);
+        // Who waits for it finds it.
+        self.current.epoch.send_replace(map.epoch);
+        Ok(map)
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::{
 use std::time::Duration;
 use switchward_api::Effect;
 use switchward_shard::Cluster;
+use switchward_state::catalogue::MapEpochs;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tonic::{Code, Status};
@@ -20,30 +21,57 @@ use tonic_types::StatusExt as _;
 
 use super::credentials::Credentials;
 use super::follow::Followed;
-use super::head::{EPOCH, KEYED, Kind, outgoing, strip_internal, tenant_of_key, without_connection};
+use super::head::{
+    EPOCH, KEYED, Kind, OTHER_MAP, epoch_at, name_epochs, outgoing, strip_internal, tenant_of_key,
+    without_connection,
+};
 use super::links::{Links, ServerDialer, Unreachable};
 use super::map::{RouteMap, RouteServer};
 use super::need::{Need, has_several_commands};
 use super::permits::{Permit, Permits};
 use super::relayed::{CallEnd, Relayed};
 use crate::error::{Reason, Refusal};
-use crate::limits::{PROXIED_CALLS_MAX, PROXY_DIAL_MS_MAX, PROXY_DIAL_WAIT_MS, PROXY_TRIES_MAX};
+use crate::limits::{PROXIED_CALLS_MAX, PROXY_DIAL_MS_MAX, PROXY_DIAL_WAIT_MS, PROXY_TRIES_MAX, ROUTED_MAX};
 
 /// When it is worth sending a call again that no server could get.
 pub(super) const AGAIN: Duration = Duration::from_millis(200);
 
 /// Where the groups of the cluster are, as far as this process knows.
+#[tonic::async_trait]
 pub trait Maps: Send + Sync + 'static {
     /// The map; `None` before there is one.
     fn map(&self) -> Option<Arc<RouteMap>>;
 
     /// A server was not where the map says, or has a newer map.
     fn outdated(&self);
+
+    /// The epochs of the map; `None` before there is one. Called for each request of another process.
+    fn epochs(&self) -> Option<MapEpochs> {
+        self.map().map(|map| map.epochs())
+    }
+
+    /// Waits for a limited time until the map has this epoch or a later one; false if it has not.
+    async fn reach(&self, epoch: u64) -> bool {
+        self.map().is_some_and(|map| map.epoch >= epoch)
+    }
+
+    /// Returns if a process with these epochs routes as this one does. If its map is a later one, may wait for a limited time
+    /// until this process has that too.
+    ///
+    /// # Errors
+    /// It does not; returns the epoch of this process's map.
+    async fn agree(&self, theirs: MapEpochs) -> Result<(), u64> {
+        match self.epochs() {
+            Some(own) if !own.overlap(theirs) => Err(own.newest),
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 /// The map that a server has itself.
 pub struct LocalMaps(pub Cluster);
 
+#[tonic::async_trait]
 impl Maps for LocalMaps {
     fn map(&self) -> Option<Arc<RouteMap>> {
         let map = RouteMap::of(&self.0);
@@ -52,6 +80,18 @@ impl Maps for LocalMaps {
     }
 
     fn outdated(&self) {}
+
+    fn epochs(&self) -> Option<MapEpochs> {
+        Some(self.0.map_epochs())
+    }
+
+    async fn reach(&self, epoch: u64) -> bool {
+        self.0.reach_epoch(epoch).await
+    }
+
+    async fn agree(&self, theirs: MapEpochs) -> Result<(), u64> {
+        self.0.agree(theirs).await.map_err(|_| self.0.map_epochs().newest)
+    }
 }
 
 /// Passes requests on. Cheap to clone.
@@ -282,9 +322,24 @@ impl Proxy {
     async fn pass(&self, mut passed: Passed) -> Result<(Response<Incoming>, Permit), NotPassed> {
         let Parts { headers, extensions, .. } = &passed.parts;
         let permit = self.0.permits.take(headers, extensions).ok_or(NotPassed::Full)?;
-        let Some(map) = self.0.maps.map() else {
-            return Err(NotPassed::Unreachable("the map of the cluster is not known yet".to_owned()));
-        };
+        let mut routed = 1;
+        loop {
+            let Some(map) = self.0.maps.map() else {
+                return Err(NotPassed::Unreachable("the map of the cluster is not known yet".to_owned()));
+            };
+            let response = self.pass_by(&map, &mut passed).await?;
+            let Some(epoch) = epoch_at(response.headers(), &OTHER_MAP) else { return Ok((response, permit)) };
+            self.0.maps.outdated();
+            let again = passed.payload.is_whole() && epoch > map.epoch && routed < ROUTED_MAX;
+            if !again || !self.0.maps.reach(epoch).await {
+                return Ok((response, permit));
+            }
+            routed += 1;
+        }
+    }
+
+    /// Offers a request to the servers that have what it needs by a map, until one answers.
+    async fn pass_by(&self, map: &RouteMap, passed: &mut Passed) -> Result<Response<Incoming>, NotPassed> {
         let mut servers = map.servers_with(passed.need, self.next_turn());
         servers.retain(|server| Some(server.number) != self.0.own);
         servers.truncate(PROXY_TRIES_MAX);
@@ -294,13 +349,13 @@ impl Proxy {
             // The last one is waited for until its dial has ended: nobody else can get the call.
             let is_last = at + 1 == count;
             let wait_ms = if is_last { PROXY_DIAL_MS_MAX } else { PROXY_DIAL_WAIT_MS };
-            match self.offer(server, &mut passed, &map, Duration::from_millis(wait_ms)).await {
+            match self.offer(server, passed, map, Duration::from_millis(wait_ms)).await {
                 Offered::Answered(response) => {
-                    if !is_last && passed.can_be_resent() && nothing_was_done(&response) {
+                    if !is_last && next_may_answer(passed, &response, map.epoch) {
                         self.0.maps.outdated();
                         continue;
                     }
-                    return Ok((response, permit));
+                    return Ok(response);
                 }
                 Offered::NotBegun(why) => last = why,
                 Offered::Lost => {
@@ -328,7 +383,8 @@ impl Proxy {
         let left = passed.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         // A body that another server has begun to read is gone.
         let Some(body) = passed.payload.take() else { return Offered::Lost };
-        let request = outgoing(&passed.parts, body, passed.kind, left);
+        let mut request = outgoing(&passed.parts, body, passed.kind, left);
+        name_epochs(request.headers_mut(), map.epochs());
         let mut error = match sender.try_send_request(request).await {
             Ok(response) => {
                 if is_newer(response.headers(), map.epoch) {
@@ -381,8 +437,16 @@ fn answered(response: Response<Incoming>, end: Option<CallEnd>, permit: Permit) 
 
 /// Returns true if the server that has answered has a newer map.
 fn is_newer(headers: &HeaderMap, epoch: u64) -> bool {
-    let theirs = headers.get(EPOCH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    theirs.is_some_and(|theirs| theirs > epoch)
+    epoch_at(headers, &EPOCH).is_some_and(|theirs| theirs > epoch)
+}
+
+/// Returns true if a server did nothing of a request that can be sent to another one, which may do it: it stops, or has an
+/// older map than the one of `epoch`. By a newer map, the request is routed again.
+fn next_may_answer(passed: &Passed, response: &Response<Incoming>, epoch: u64) -> bool {
+    match epoch_at(response.headers(), &OTHER_MAP) {
+        Some(theirs) => passed.payload.is_whole() && theirs <= epoch,
+        None => passed.can_be_resent() && nothing_was_done(response),
+    }
 }
 
 /// Returns true if the server does not accept the credential.

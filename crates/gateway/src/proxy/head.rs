@@ -6,13 +6,19 @@ use http::{
 };
 use std::time::Duration;
 use switchward_machine::TenantId;
+use switchward_state::catalogue::MapEpochs;
 
 use super::client_address::ClientAddress;
 
 /// The address of the client, in a request from a gateway or a server.
 pub(super) const CLIENT: HeaderName = HeaderName::from_static("switchward-client");
-/// The epoch of a server's map of the cluster, in its answers to gateways and servers.
+/// The epoch of the map of the cluster: of a server's own in its answers to gateways and servers, and of the one by which
+/// it was routed in a request.
 pub(super) const EPOCH: HeaderName = HeaderName::from_static("switchward-epoch");
+/// The first epoch at which the buckets had the same groups as by the sender's map, in a request beside [`EPOCH`].
+const SINCE: HeaderName = HeaderName::from_static("switchward-epoch-since");
+/// Set in the answer of a server that has not begun a request because it has another map: the epoch of that one.
+pub(super) const OTHER_MAP: HeaderName = HeaderName::from_static("switchward-other-map");
 /// Whose API key it is, in a server's answer to a gateway or a server, if the call came with a valid one: see [`keyed`].
 pub(super) const KEYED: HeaderName = HeaderName::from_static("switchward-keyed");
 /// Where a server answers with the map of the cluster, on connections of the cluster alone.
@@ -46,6 +52,8 @@ pub(super) fn is_internal(path: &str) -> bool {
 pub(crate) fn strip_internal(headers: &mut HeaderMap) {
     headers.remove(CLIENT);
     headers.remove(EPOCH);
+    headers.remove(SINCE);
+    headers.remove(OTHER_MAP);
     headers.remove(KEYED);
 }
 
@@ -57,6 +65,22 @@ pub(super) fn keyed(tenant: TenantId) -> HeaderValue {
 /// The tenant of a value of [`KEYED`]; `None` if the server is of a version that does not say it.
 pub(super) fn tenant_of_key(keyed: &HeaderValue) -> Option<TenantId> {
     keyed.to_str().ok()?.strip_prefix('t')?.parse().ok().map(TenantId)
+}
+
+/// Names the epochs of the map by which a request is routed.
+pub(super) fn name_epochs(headers: &mut HeaderMap, epochs: MapEpochs) {
+    headers.insert(EPOCH, HeaderValue::from(epochs.newest));
+    headers.insert(SINCE, HeaderValue::from(epochs.since));
+}
+
+/// The epochs of the map by which a request was routed; `None` if it names none.
+pub(super) fn epochs_named(headers: &HeaderMap) -> Option<MapEpochs> {
+    Some(MapEpochs { since: epoch_at(headers, &SINCE)?, newest: epoch_at(headers, &EPOCH)? })
+}
+
+/// The epoch that a header has; `None` if there is no such header, or it is no number.
+pub(super) fn epoch_at(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
 /// What is passed on.
@@ -143,6 +167,8 @@ mod tests {
         let mut forged = parts(|it| {
             it.header("switchward-client", "10.0.0.1")
                 .header("switchward-epoch", "9")
+                .header("switchward-epoch-since", "9")
+                .header("switchward-other-map", "9")
                 .header("switchward-keyed", "1")
         });
         let sent = outgoing(&forged, (), Kind::Call, None);
@@ -152,6 +178,18 @@ mod tests {
         let all: Vec<_> = sent.headers().get_all(CLIENT).iter().collect();
         assert_eq!(all, ["192.0.2.7"]);
         assert_eq!(ClientAddress::read(all[0]), forged.extensions.get().copied());
+    }
+
+    #[test]
+    fn the_epochs_of_a_request_are_read_back_and_half_of_them_are_none() {
+        let epochs = MapEpochs { since: 3, newest: u64::MAX };
+        let mut headers = HeaderMap::new();
+        name_epochs(&mut headers, epochs);
+        assert_eq!(epochs_named(&headers), Some(epochs));
+        headers.insert(SINCE, HeaderValue::from_static("-1"));
+        assert_eq!((epochs_named(&headers), epoch_at(&headers, &EPOCH)), (None, Some(u64::MAX)));
+        headers.remove(SINCE);
+        assert_eq!(epochs_named(&headers), None);
     }
 
     #[test]

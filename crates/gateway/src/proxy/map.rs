@@ -4,7 +4,7 @@ use bytes::Bytes;
 use minicbor::{Decode, Encode};
 use std::io;
 use switchward_shard::Cluster;
-use switchward_state::catalogue::{BucketMap, ServerState};
+use switchward_state::catalogue::{BucketMap, MapEpochs, ServerState};
 
 use super::need::Need;
 
@@ -83,6 +83,12 @@ impl RouteMap {
             buckets: map.buckets,
             removed: removed.into_iter().map(|server| server.number).collect(),
         }))
+    }
+
+    /// The epochs that a request names which is routed by this map.
+    #[must_use]
+    pub fn epochs(&self) -> MapEpochs {
+        MapEpochs::of(self.epoch, &self.buckets)
     }
 
     /// The bytes that are sent.

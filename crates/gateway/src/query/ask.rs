@@ -69,6 +69,17 @@ impl Reader {
         shard.read().await.map(Self)
     }
 
+    /// The same of the shard that has what a query is about, by the newest map of the cluster.
+    ///
+    /// # Errors
+    /// The shard cannot tell at the moment, as [`Failure`] says.
+    pub(crate) async fn of_source(cluster: &Cluster, source: Source) -> Result<Self, Failure> {
+        match source {
+            Source::Bucket(bucket) => cluster.read_of(bucket).await.map(Self),
+            Source::Catalogue | Source::Any => Self::linearizable(source.shard(cluster)).await,
+        }
+    }
+
     /// The rows as this server has them.
     pub(crate) fn stale(shard: &Shard) -> Self {
         Self(shard.read_stale())

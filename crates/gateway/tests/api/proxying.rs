@@ -202,6 +202,11 @@ impl Seen {
         };
         Router::new().fallback(any(page)).into()
     }
+
+    /// The number of requests.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().len()
+    }
 }
 
 pub(crate) fn reason(status: &tonic::Status) -> String {

@@ -14,8 +14,8 @@ pub(crate) use effects::{EffectKey, QueuedEffect};
 pub(crate) use leases::LeasedJob;
 pub(crate) use queues::{Queue, WorkName};
 
-use switchward_machine::Time;
-use switchward_shard::{Failure, Shard, StateView};
+use switchward_machine::{Bucket, Time};
+use switchward_shard::{Cluster, Failure, Shard, StateView};
 use switchward_state::seal::KeyRing;
 use switchward_state::{View, ViewError};
 
@@ -30,6 +30,14 @@ impl ShardView {
     /// The shard cannot tell at the moment, as [`Failure`] says.
     pub(crate) async fn linearizable(shard: &Shard) -> Result<Self, Failure> {
         shard.read().await.map(Self)
+    }
+
+    /// The same of the shard that owns a bucket, by the newest map of the cluster.
+    ///
+    /// # Errors
+    /// The shard cannot tell at the moment, as [`Failure`] says.
+    pub(crate) async fn of_bucket(cluster: &Cluster, bucket: Bucket) -> Result<Self, Failure> {
+        cluster.read_of(bucket).await.map(Self)
     }
 
     /// As this server has it.

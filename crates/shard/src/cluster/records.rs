@@ -19,7 +19,7 @@ impl Cluster {
         let mut last = Time(0);
         for shard in self.all().filter(|shard| shard.group().failed().is_none()) {
             let rows = match shard.read().await {
-                Err(Failure::Electing) => shard.read_stale(),
+                Err(Failure::Electing | Failure::OtherMap { .. }) => shard.read_stale(),
                 read => read?,
             };
             last = last.max(rows.last_decision().map_err(|error| self.0.unreadable(&error))?);
@@ -55,7 +55,7 @@ impl Cluster {
         tenant: TenantId,
         id: SessionId,
     ) -> Result<Option<SharedRow<Session>>, Failure> {
-        let rows = self.shard_of(id.bucket()).read().await?;
+        let rows = self.read_of(id.bucket()).await?;
         rows.session(tenant, id).map_err(|error| self.0.unreadable(&error))
     }
 }

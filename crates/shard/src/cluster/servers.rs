@@ -2,8 +2,9 @@
 
 use std::io;
 use std::time::Duration;
+use switchward_machine::Bucket;
 use switchward_state::catalogue::{
-    CatalogueCommand, ClusterChange, ClusterMap, Server, ServerState, SetServerState,
+    CatalogueCommand, ClusterChange, ClusterMap, MapEpochs, Server, ServerState, SetServerState,
 };
 use switchward_state::{Actor, Body, Command, Reply};
 
@@ -11,6 +12,7 @@ use super::Cluster;
 use crate::failure::Failure;
 use crate::members::{self, ClusterStatus, HandOver, ServerReport};
 use crate::verify::{self, GroupVerification, NotVerified};
+use crate::view::StateView;
 
 impl Cluster {
     /// The servers of the cluster by their numbers as this server knows them, removed ones included; none for a server
@@ -28,6 +30,36 @@ impl Cluster {
     /// The row cannot be read.
     pub fn map(&self) -> io::Result<Option<ClusterMap>> {
         members::map(&self.catalogue().read_stale())
+    }
+
+    /// The epochs of the map by which this server routes; that of a new cluster for a server alone.
+    #[must_use]
+    pub fn map_epochs(&self) -> MapEpochs {
+        self.0.routes().epochs()
+    }
+
+    /// Returns if a process with these epochs routes as this server does. If its map is a later one, waits until this server
+    /// has that too, at most [`MAP_WAIT`](crate::limits::MAP_WAIT).
+    ///
+    /// # Errors
+    /// [`Failure::OtherMap`]: what the process has routed must not be executed here.
+    pub async fn agree(&self, theirs: MapEpochs) -> Result<(), Failure> {
+        self.0.routes().agree(theirs).await
+    }
+
+    /// Waits until this server has the map of this epoch or a later one, at most [`MAP_WAIT`](crate::limits::MAP_WAIT);
+    /// false if it has not.
+    pub async fn reach_epoch(&self, epoch: u64) -> bool {
+        self.0.routes().reach(epoch).await
+    }
+
+    /// The rows of the shard that owns a bucket, not older than anything that was answered before this call. If the bucket
+    /// moves meanwhile, those of the new owner.
+    ///
+    /// # Errors
+    /// As of [`Shard::read`](crate::Shard::read).
+    pub async fn read_of(&self, bucket: Bucket) -> Result<StateView, Failure> {
+        self.0.read_of(bucket).await
     }
 
     /// What this server says of itself and its replicas, without asking others.

@@ -9,6 +9,7 @@ use std::sync::{
 use std::time::Duration;
 use switchward_engine::SentRows;
 use switchward_machine::TenantId;
+use switchward_state::catalogue::MapEpochs;
 use switchward_state::{Command, Loaded, Reply, ViewError};
 use tokio::time::Instant;
 
@@ -17,7 +18,7 @@ use crate::clock::ClockOffset;
 use crate::failure::Failure;
 use crate::limits::{
     APPLIED_WAIT, FORWARD_AGAIN, FORWARD_SERVERS_MAX, FORWARD_WAIT, FORWARDS_MAX, FORWARDS_OF_TENANT_MAX,
-    LEADER_WAIT, READ_INDEX_WAIT,
+    LEADER_WAIT, MAP_TRIES_MAX, READ_INDEX_WAIT,
 };
 use crate::peers::{PeerConnection, PeerError, PeerRequest, Transport};
 use crate::shared::Shared;
@@ -174,11 +175,43 @@ impl Remote {
         in_turn(members.filter(|server| *server != self.own), first)
     }
 
-    /// Asks the leader; see [`Remote::servers`]. Another server is asked only if the one before it certainly did nothing.
+    /// Asks the leader by the map that this server has. If the leader has a newer one, waits until this server has that too, and
+    /// asks again, at most [`MAP_TRIES_MAX`] times in all.
+    ///
+    /// # Errors
+    /// [`Failure::OtherMap`] also if by this server's own map the bucket of a command has another shard.
     async fn ask(&self, asked: &LeaderRequest, deadline: Duration) -> Result<Answer, Failure> {
+        let routes = self.shared.routes.get().ok_or(Failure::Electing)?;
+        let mut tries = 1;
+        loop {
+            // Before the owner of the bucket, so that no later map is named than the one by which it is the owner.
+            let epochs = routes.epochs();
+            if let LeaderRequest::Submit(command) = asked
+                && let Some(bucket) = command.scope.bucket(command.tenant)
+                && routes.group_of(bucket) != Some(self.group())
+            {
+                return Err(routes.other_map());
+            }
+            let answered = self.ask_by(epochs, asked, deadline).await;
+            let Ok(Answer::Failed(Failure::OtherMap { epoch })) = &answered else { return answered };
+            // A leader that has an older map has waited for the newer one already.
+            if *epoch <= epochs.newest || tries == MAP_TRIES_MAX || !routes.reach(*epoch).await {
+                return answered;
+            }
+            tries += 1;
+        }
+    }
+
+    /// Asks the leader; see [`Remote::servers`]. Another server is asked only if the one before it certainly did nothing.
+    async fn ask_by(
+        &self,
+        epochs: MapEpochs,
+        asked: &LeaderRequest,
+        deadline: Duration,
+    ) -> Result<Answer, Failure> {
         let mut answered = Err(Failure::Electing);
         for server in self.servers() {
-            answered = self.ask_server(server, asked, deadline).await;
+            answered = self.ask_server(server, epochs, asked, deadline).await;
             if !is_answer_of_no_leader(&answered) {
                 self.answers.store(server, Ordering::SeqCst);
                 break;
@@ -187,14 +220,19 @@ impl Remote {
         answered
     }
 
+    /// The number of the group.
+    fn group(&self) -> u64 {
+        self.shared.state.group().0
+    }
+
     async fn ask_server(
         &self,
         leader: u64,
+        epochs: MapEpochs,
         asked: &LeaderRequest,
         deadline: Duration,
     ) -> Result<Answer, Failure> {
-        let group = self.shared.state.group().0;
-        let request = PeerRequest { kind: QUESTION, group, body: encode_asked(asked) };
+        let request = PeerRequest { kind: QUESTION, group: self.group(), body: encode_asked(epochs, asked) };
         let over = match asked {
             LeaderRequest::ReadIndex => PeerConnection::Control,
             LeaderRequest::Submit(_) | LeaderRequest::Fire(_) => PeerConnection::Bulk,
@@ -247,6 +285,7 @@ fn elsewhere(failure: Failure) -> Failure {
         | Failure::OutcomeUnknown
         | Failure::Internal
         | Failure::Unconfirmed
+        | Failure::OtherMap { .. }
         | Failure::Overloaded
         | Failure::DiskLow { .. } => failure,
     }
@@ -272,6 +311,7 @@ mod tests {
         assert!(is_answer_of_no_leader(&Err(Failure::Electing)));
         assert!(!is_answer_of_no_leader(&Err(Failure::OutcomeUnknown)));
         assert!(!is_answer_of_no_leader(&Ok(Answer::Failed(Failure::OutcomeUnknown))));
+        assert!(!is_answer_of_no_leader(&Ok(Answer::Failed(Failure::OtherMap { epoch: 7 }))));
         assert!(!is_answer_of_no_leader(&Ok(Answer::ReadIndex(7))));
     }
 }

@@ -4,16 +4,28 @@ use bytes::Bytes;
 use minicbor::{Decode, Decoder, Encode};
 use std::io;
 use std::sync::Arc;
+use switchward_state::catalogue::MapEpochs;
 use switchward_state::{Command, Rejection, Reply, all_known};
 
 use crate::failure::Failure;
 use crate::timers::{Fired, TimerBatch};
 
-/// Stored form. Messages to and from a leader: form byte, then kind and parts by number.
-const FORM: u8 = 1;
+/// Stored form. Questions to a leader: form byte, then parts by number. Form 1 named no epoch.
+const QUESTION_FORM: u8 = 2;
+/// Stored form. Answers of a leader: form byte, then kind and parts by number.
+const ANSWER_FORM: u8 = 1;
 
 /// The kind of a question to the leader of a group, among the messages between servers.
 pub const QUESTION: u8 = 32;
+
+/// What a server asks of a shard's leader, and by which map it has chosen the shard.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeaderQuestion {
+    /// The epochs of the sender's map. A leader whose buckets have other shards does not do what is asked.
+    pub epochs: MapEpochs,
+    /// What it asks.
+    pub request: LeaderRequest,
+}
 
 /// What a server asks of a shard's leader.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +56,15 @@ pub enum Answer {
     Fired(Fired),
     /// It was not done, or it is unknown whether it was.
     Failed(Failure),
+}
+
+/// Sent form of [`LeaderQuestion`].
+#[derive(Encode, Decode)]
+struct LeaderQuestionForm {
+    #[n(0)]
+    epochs: MapEpochs,
+    #[n(1)]
+    request: LeaderRequestForm,
 }
 
 /// Sent form of [`LeaderRequest`].
@@ -104,24 +125,34 @@ enum FailureForm {
     Internal,
     #[n(8)]
     Unconfirmed,
+    #[n(9)]
+    OtherMap {
+        #[n(0)]
+        epoch: u64,
+    },
 }
 
-/// Encodes a question: a form byte, then its kind and its parts.
+/// Encodes a question: a form byte, then the epochs of the sender's map, and the kind and the parts of the request.
 #[must_use]
-pub fn encode_asked(asked: &LeaderRequest) -> Bytes {
-    framed(&match asked {
+pub fn encode_asked(epochs: MapEpochs, request: &LeaderRequest) -> Bytes {
+    framed(QUESTION_FORM, &LeaderQuestionForm { epochs, request: sent_request(request) })
+}
+
+fn sent_request(request: &LeaderRequest) -> LeaderRequestForm {
+    match request {
         LeaderRequest::Submit(command) => LeaderRequestForm::Submit(Command::encode(command)),
         LeaderRequest::ReadIndex => LeaderRequestForm::ReadIndex,
         LeaderRequest::Fire(batch) => LeaderRequestForm::Fire(batch.encode()),
-    })
+    }
 }
 
 /// Reads what [`encode_asked`] wrote.
 ///
 /// # Errors
 /// Another form, broken bytes, or bytes after the end.
-pub fn decode_asked(bytes: &[u8]) -> io::Result<LeaderRequest> {
-    Ok(match unframed(bytes)? {
+pub fn decode_asked(bytes: &[u8]) -> io::Result<LeaderQuestion> {
+    let LeaderQuestionForm { epochs, request } = unframed(QUESTION_FORM, bytes)?;
+    let request = match request {
         LeaderRequestForm::Submit(command) => {
             LeaderRequest::Submit(Arc::new(Command::decode(&command).map_err(bad)?))
         }
@@ -129,13 +160,14 @@ pub fn decode_asked(bytes: &[u8]) -> io::Result<LeaderRequest> {
         LeaderRequestForm::Fire(batch) => LeaderRequest::Fire(
             TimerBatch::decode(&batch).ok_or_else(|| bad("a batch of timers is damaged"))?,
         ),
-    })
+    };
+    Ok(LeaderQuestion { epochs, request })
 }
 
 /// Encodes what a leader answers a server that has forwarded a command or asked for an index.
 #[must_use]
 pub fn encode_answer(answer: &Answer) -> Bytes {
-    framed(&match answer {
+    let form = match answer {
         Answer::Reply { reply, index, rows } => {
             AnswerForm::Reply { reply: Reply::encode(reply), index: *index, rows: rows.clone() }
         }
@@ -143,7 +175,8 @@ pub fn encode_answer(answer: &Answer) -> Bytes {
         Answer::Fired(Fired::Timers(count)) => AnswerForm::Fired(Some(*count as u64)),
         Answer::Fired(Fired::Stale) => AnswerForm::Fired(None),
         Answer::Failed(failure) => AnswerForm::Failed(sent(failure)),
-    })
+    };
+    framed(ANSWER_FORM, &form)
 }
 
 /// Reads what [`encode_answer`] wrote.
@@ -151,7 +184,7 @@ pub fn encode_answer(answer: &Answer) -> Bytes {
 /// # Errors
 /// Another form, broken bytes, or bytes after the end.
 pub fn decode_answer(bytes: &[u8]) -> io::Result<Answer> {
-    Ok(match unframed(bytes)? {
+    Ok(match unframed(ANSWER_FORM, bytes)? {
         AnswerForm::Reply { reply, index, rows } => {
             Answer::Reply { reply: Box::new(Reply::decode(&reply).map_err(bad)?), index, rows }
         }
@@ -175,6 +208,7 @@ fn sent(failure: &Failure) -> FailureForm {
         Failure::Stopped => FailureForm::Stopped,
         Failure::Internal => FailureForm::Internal,
         Failure::Unconfirmed => FailureForm::Unconfirmed,
+        Failure::OtherMap { epoch } => FailureForm::OtherMap { epoch: *epoch },
     }
 }
 
@@ -189,22 +223,23 @@ fn received(failure: FailureForm) -> io::Result<Failure> {
         FailureForm::Stopped => Failure::Stopped,
         FailureForm::Internal => Failure::Internal,
         FailureForm::Unconfirmed => Failure::Unconfirmed,
+        FailureForm::OtherMap { epoch } => Failure::OtherMap { epoch },
     })
 }
 
-fn framed(value: &impl Encode<()>) -> Bytes {
+fn framed(form: u8, value: &impl Encode<()>) -> Bytes {
     let mut out = Vec::with_capacity(256);
-    out.push(FORM);
+    out.push(form);
     minicbor::encode(value, &mut out).expect("encoding into memory cannot fail");
     Bytes::from(out)
 }
 
-fn unframed<'b, T>(bytes: &'b [u8]) -> io::Result<T>
+fn unframed<'b, T>(form: u8, bytes: &'b [u8]) -> io::Result<T>
 where
     T: Decode<'b, ()> + Encode<()>,
 {
     match bytes.split_first() {
-        Some((&FORM, rest)) => {
+        Some((first, rest)) if *first == form => {
             let mut decoder = Decoder::new(rest);
             let value: T = decoder.decode().map_err(bad)?;
             match rest.len() - decoder.position() {
@@ -212,7 +247,7 @@ where
                 more => Err(bad(format!("{more} bytes follow the end of a message to a leader"))),
             }
         }
-        Some(_) | None => Err(bad(format!("a message to a leader is not of form {FORM}"))),
+        Some(_) | None => Err(bad(format!("a message to a leader is not of form {form}"))),
     }
 }
 
@@ -227,7 +262,9 @@ mod tests {
     use switchward_state::session::{SessionCommand, Sweep};
     use switchward_state::{Body, Key, Reason, Scope};
 
-    fn asked() -> Vec<(&'static str, LeaderRequest)> {
+    const EPOCHS: MapEpochs = MapEpochs { since: 1, newest: 300 };
+
+    fn requests() -> Vec<(&'static str, LeaderRequest)> {
         let session = SessionId::from_key(TenantId(7), "s");
         let body = Body::Session(SessionCommand::Sweep(Sweep { key: Key::session(TenantId(7), session) }));
         let command = Command::of_server(TenantId(7), Scope::Session(session), body);
@@ -257,23 +294,29 @@ mod tests {
             ("stopped", Answer::Failed(Failure::Stopped)),
             ("internal", Answer::Failed(Failure::Internal)),
             ("unconfirmed", Answer::Failed(Failure::Unconfirmed)),
+            ("other-map", Answer::Failed(Failure::OtherMap { epoch: 301 })),
         ]
+    }
+
+    fn line(name: &str, bytes: &[u8]) -> String {
+        format!("{name} {}\n", bytes.escape_ascii())
     }
 
     #[test]
     fn messages_keep_their_form() {
         let mut lines = String::new();
-        for (name, asked) in asked() {
-            let bytes = encode_asked(&asked).to_vec();
-            lines.push_str(&format!("ask-{name} {}\n", bytes.escape_ascii()));
-            assert_eq!((bytes[0], decode_asked(&bytes).unwrap()), (FORM, asked));
+        for (name, request) in requests() {
+            let bytes = encode_asked(EPOCHS, &request).to_vec();
+            lines.push_str(&line(&format!("ask-{name}"), &bytes));
+            let question = LeaderQuestion { epochs: EPOCHS, request };
+            assert_eq!((bytes[0], decode_asked(&bytes).unwrap()), (QUESTION_FORM, question));
         }
         for (name, answer) in answers() {
             let bytes = encode_answer(&answer).to_vec();
-            lines.push_str(&format!("answer-{name} {}\n", bytes.escape_ascii()));
-            assert_eq!((bytes[0], decode_answer(&bytes).unwrap()), (FORM, answer));
+            lines.push_str(&line(&format!("answer-{name}"), &bytes));
+            assert_eq!((bytes[0], decode_answer(&bytes).unwrap()), (ANSWER_FORM, answer));
         }
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/leader_message.v1.txt");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/leader_message.v2.txt");
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(path, &lines).unwrap();
         }
@@ -281,9 +324,48 @@ mod tests {
     }
 
     #[test]
+    fn a_question_that_names_no_epoch_is_refused() {
+        let mut lines = String::new();
+        for (name, request) in requests() {
+            let bytes = framed(1, &sent_request(&request));
+            lines.push_str(&line(&format!("ask-{name}"), &bytes));
+            let refused = decode_asked(&bytes).unwrap_err().to_string();
+            assert_eq!(refused, "a message to a leader is not of form 2", "{name}");
+        }
+        // Answers have kept their form, and there is one more.
+        let earlier = answers().into_iter().filter(|(name, _)| *name != "other-map");
+        for (name, answer) in earlier {
+            lines.push_str(&line(&format!("answer-{name}"), &encode_answer(&answer)));
+        }
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/leader_message.v1.txt");
+        assert_eq!(lines, std::fs::read_to_string(path).unwrap());
+    }
+
+    #[test]
+    fn any_epochs_are_read_back() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut drawn = || {
+            // xorshift, shifted so that short numbers come too.
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state >> (state % 64)
+        };
+        for _ in 0..1_000 {
+            let epochs = MapEpochs { since: drawn(), newest: drawn() };
+            for (_, request) in requests() {
+                let read = decode_asked(&encode_asked(epochs, &request)).unwrap();
+                assert_eq!(read, LeaderQuestion { epochs, request });
+            }
+            let answer = Answer::Failed(Failure::OtherMap { epoch: drawn() });
+            assert_eq!(decode_answer(&encode_answer(&answer)).unwrap(), answer);
+        }
+    }
+
+    #[test]
     fn bytes_after_a_message_are_refused() {
-        for (name, asked) in asked() {
-            let bytes = encode_asked(&asked);
+        for (name, request) in requests() {
+            let bytes = encode_asked(EPOCHS, &request);
             for more in [&[0_u8][..], &bytes] {
                 let error = decode_asked(&[&bytes[..], more].concat()).unwrap_err().to_string();
                 assert!(
@@ -306,7 +388,7 @@ mod tests {
 
     #[test]
     fn every_shortened_or_changed_message_is_read_or_refused() {
-        let known = asked().into_iter().map(|(_, asked)| encode_asked(&asked));
+        let known = requests().into_iter().map(|(_, request)| encode_asked(EPOCHS, &request));
         for bytes in known.chain(answers().into_iter().map(|(_, answer)| encode_answer(&answer))) {
             for at in 0..bytes.len() {
                 let mut changed = bytes.to_vec();

@@ -359,6 +359,7 @@ impl Head {
                 Failure::Electing
                 | Failure::OutcomeUnknown
                 | Failure::Unconfirmed
+                | Failure::OtherMap { .. }
                 | Failure::Overloaded
                 | Failure::Draining
                 | Failure::Stopped,

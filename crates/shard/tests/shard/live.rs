@@ -117,6 +117,7 @@ async fn retried(mut current: watch::Receiver<Option<Cluster>>, command: &Comman
                 | Failure::OutcomeUnknown
                 | Failure::Internal
                 | Failure::Unconfirmed
+                | Failure::OtherMap { .. }
                 | Failure::Overloaded
                 | Failure::DiskLow { .. }
                 | Failure::Draining

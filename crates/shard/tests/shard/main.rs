@@ -30,6 +30,7 @@ mod replacing;
 mod replay;
 mod resuming;
 mod retention;
+mod routing;
 mod runs;
 mod scenarios;
 mod server;

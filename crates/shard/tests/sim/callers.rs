@@ -81,6 +81,7 @@ impl Callers {
             Failure::OutcomeUnknown => Unanswered::Unknown,
             Failure::Electing
             | Failure::Unconfirmed
+            | Failure::OtherMap { .. }
             | Failure::Overloaded
             | Failure::DiskLow { .. }
             | Failure::Draining
