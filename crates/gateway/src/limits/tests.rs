@@ -109,6 +109,22 @@ fn the_page_has_the_limits_of_requests() {
     shows("open calls after the server begins to stop", &[time(DRAIN_MS_MAX)]);
 }
 
+/// How long a server that is cut off trusts what may have been revoked elsewhere: its keys, its copies of the directories, and
+/// that it leads.
+#[test]
+fn a_server_that_is_cut_off_trusts_nothing_for_more_than_five_seconds() {
+    let election = switchward_shard::RaftSettings::default().election_max_ms;
+    let lease = Duration::from_millis(election) * shard::LEADER_LEASES;
+    for time in [CATALOGUE_AGE_MAX, shard::TENANCIES_STALE_AFTER, lease] {
+        assert!(time <= Duration::from_secs(5), "{time:?}");
+    }
+    // It asks again in time, as long as it reaches the leader.
+    let asks = [shard::CONTACT_INTERVAL, shard::TENANCIES_CONFIRM_INTERVAL];
+    for interval in asks {
+        assert!(interval * 2 < CATALOGUE_AGE_MAX, "{interval:?}");
+    }
+}
+
 #[test]
 fn the_page_has_the_limits_of_sessions() {
     shows("sessions of one tenant", &[number(SESSIONS_DEFAULT)]);

@@ -52,6 +52,7 @@ mod quarantine_store;
 mod quotas;
 mod repeated;
 mod requests;
+mod revoking;
 mod roles;
 mod route_maps;
 mod same;

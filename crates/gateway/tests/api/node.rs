@@ -49,7 +49,7 @@ const CACHE_BYTES: usize = 16 * 1024 * 1024;
 const BEGUN: Time = Time(1_782_000_000_000);
 
 /// Leaders stay leaders on a machine that is busy for seconds.
-const PATIENT: RaftSettings =
+pub(crate) const PATIENT: RaftSettings =
     RaftSettings { heartbeat_ms: 100, election_min_ms: 3_000, election_max_ms: 6_000 };
 
 /// See the module.
@@ -179,6 +179,11 @@ impl Node {
         };
         self.quarantines.silence(SILENT);
         (other, SILENT)
+    }
+
+    /// What each server's port answers with, and what knows its keys.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = (Port, Api)> {
+        self.servers.iter().map(|served| (served.app.clone(), served.api.clone()))
     }
 
     /// Ends the open streams of all servers.

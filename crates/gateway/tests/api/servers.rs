@@ -75,7 +75,7 @@ async fn channel(harness: &Harness, server: usize) -> Channel {
     endpoint.connect().await.expect("a connection")
 }
 
-fn with_key<T>(secret: &str, message: T) -> Request<T> {
+pub(crate) fn with_key<T>(secret: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     let header = format!("Bearer {secret}").parse().expect("a header");
     request.metadata_mut().insert("authorization", header);
