@@ -5,7 +5,7 @@ PROFILE := $(if $(RELEASE),release,dev)
 BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix advisories api-cluster bench bench-cluster bench-delivery cluster-faults crash disk expiry faults fuzz-calls lesser mutants neighbours order parking planted random roll sim slow timers fuzz
+.PHONY: help demo test fix advisories api-cluster bench bench-cluster bench-delivery cluster-faults crash disk expiry faults fuzz-calls leader-kills lesser mutants neighbours order parking planted random roll sim slow timers fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,10 @@ faults: ## kill the server and its Redis for ten minutes while effects fail; che
 cluster-faults: ## kill, pause, cut off and stall the servers of a cluster for an hour (CLUSTER_FAULT_SECONDS, CLUSTER_FAULT_SEEDS, CLUSTER_FAULT_COUNTS)
 	@sh tests/scripts/need.sh rust cc redis
 	CLUSTER_FAULT_SECONDS=$(or $(CLUSTER_FAULT_SECONDS),3600) sh tests/scripts/seeds.sh CLUSTER_FAULT 0..1000000 cargo test --locked -p switchward --test it -- --nocapture a_cluster_keeps_its_promises_under_faults
+
+leader-kills: ## kill the leader of a shard 30 times while mails and webhooks go out (LEADER_KILLS); check that no effect is lost and no mail goes out twice
+	@sh tests/scripts/need.sh rust cc redis
+	LEADER_KILLS=$(or $(LEADER_KILLS),30) cargo test --locked -p switchward --test it -- --nocapture leaders_that_are_killed
 
 api-cluster: ## run every test of the API against three servers, each call at a random one, and through a gateway (many minutes)
 	@sh tests/scripts/api-cluster.sh

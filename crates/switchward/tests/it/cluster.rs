@@ -3,6 +3,7 @@
 mod delivering;
 mod dev;
 mod gateways;
+mod leader_kills;
 mod mailing;
 mod operating;
 mod renewing;

@@ -7,6 +7,7 @@
 //! | `FAULTS_DOWN_SECONDS` | how long Redis is away | 20 |
 //! | `CLUSTER_FAULT_SEEDS` | the seeds whose faults a cluster of three has, as in `0..200` | `0..6` |
 //! | `CLUSTER_FAULT_SECONDS` | no seed begins later than this | 600 |
+//! | `LEADER_KILLS` | how often a leader is killed while mails and webhooks go out | 5 |
 //! | `ROLL_OLD`, `ROLL_NEW` | the programs of the older and the newer version, see `make roll` | this version |
 //! | `ROLL_LEVEL` | the feature level that the newer version raises the cluster to | that of the older one |
 
@@ -20,6 +21,7 @@ mod disk;
 mod faults;
 #[path = "../cli/mail_server.rs"]
 mod mail_server;
+mod mail_sink;
 mod neighbours;
 mod receiver;
 #[path = "../crash/scratch.rs"]

@@ -22,7 +22,7 @@ const ROUND: usize = 10;
 const END_MAX: Duration = Duration::from_secs(30);
 
 /// A delivery process.
-struct Delivery {
+pub(super) struct Delivery {
     process: Child,
     log: String,
 }
@@ -35,9 +35,20 @@ impl Delivery {
         receiver: &Receiver,
         name: &str,
     ) -> anyhow::Result<Self> {
+        Self::start_with(servers, redis, receiver, name, "").await
+    }
+
+    /// The same with further tables in its configuration.
+    pub(super) async fn start_with(
+        servers: &Servers,
+        redis: &Redis,
+        receiver: &Receiver,
+        name: &str,
+        tables: &str,
+    ) -> anyhow::Result<Self> {
         servers.program(&["cluster", "certs", "--dir", &servers.path("certs"), "--delivery", name]).await?;
         let more = format!(
-            "[redis]\nurl = {:?}\n[delivery]\nallow_http = true\nallow_loopback = true\nports = [{}]\n",
+            "[redis]\nurl = {:?}\n[delivery]\nallow_http = true\nallow_loopback = true\nports = [{}]\n{tables}",
             redis.url(),
             receiver.port
         );
@@ -70,7 +81,7 @@ impl Delivery {
     }
 
     /// Ends it by SIGTERM, and waits until it has ended.
-    async fn stop(mut self) -> anyhow::Result<()> {
+    pub(super) async fn stop(mut self) -> anyhow::Result<()> {
         self.signal("TERM").await?;
         let ended = timeout(END_MAX, self.process.wait()).await.context("it does not end")??;
         ensure!(ended.success(), "the delivery process ended with {ended}: {}", self.said());
@@ -216,7 +227,7 @@ async fn jobs_are_done_by_delivery_processes_alone() -> anyhow::Result<()> {
 /// A single message to an endpoint goes out through the delivery process, and the caller gets the endpoint's answer.
 async fn pinged(servers: &Servers, receiver: &Receiver) -> anyhow::Result<()> {
     let url = format!("{}/endpoint", receiver.url());
-    servers.insist(|caller| caller.put_endpoint("ops", &url)).await?;
+    servers.insist(|caller| caller.put_endpoint("ops", &url, "ping")).await?;
     let pinged = servers.insist(|caller| caller.ping("ops")).await?;
     ensure!((pinged.http_status, pinged.code.as_str()) == (200, ""), "{pinged:?}");
     let sent = taken(receiver).remove(&("/endpoint".to_owned(), pinged.message_id.clone()));

@@ -8,10 +8,11 @@ use std::process::Stdio;
 use std::time::Duration;
 use switchward_api::v1::{
     self, clock_service_client::ClockServiceClient, cluster_service_client::ClusterServiceClient,
-    definition_service_client::DefinitionServiceClient, session_service_client::SessionServiceClient,
+    definition_service_client::DefinitionServiceClient, effect_service_client::EffectServiceClient,
+    session_service_client::SessionServiceClient,
     webhook_endpoint_service_client::WebhookEndpointServiceClient,
 };
-use switchward_testkit::free_port;
+use switchward_testkit::{Pages, free_port};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -391,15 +392,60 @@ impl Caller {
 
     /// Starts a session under this key, which is its request id too.
     pub(crate) async fn start(&self, definition: &str, key: &str) -> Result<v1::Session, Status> {
+        self.started(definition, key, None).await
+    }
+
+    /// The same with a text under this name as its input.
+    pub(crate) async fn start_with(
+        &self,
+        definition: &str,
+        key: &str,
+        name: &str,
+        text: &str,
+    ) -> Result<v1::Session, Status> {
+        let kind = prost_types::value::Kind::StringValue(text.to_owned());
+        let value = prost_types::Value { kind: Some(kind) };
+        let input = prost_types::Struct { fields: [(name.to_owned(), value)].into() };
+        self.started(definition, key, Some(input)).await
+    }
+
+    async fn started(
+        &self,
+        definition: &str,
+        key: &str,
+        input: Option<prost_types::Struct>,
+    ) -> Result<v1::Session, Status> {
         let wanted = v1::StartSessionRequest {
             definition: definition.into(),
             session_id: key.into(),
             request_id: key.into(),
+            input,
             ..Default::default()
         };
         let started =
             SessionServiceClient::new(self.channel.clone()).start_session(self.request(wanted)).await?;
         started.into_inner().session.ok_or_else(|| Status::internal("no session"))
+    }
+
+    /// The effects of this status, `pending` or `dead`: all that there are. UNAVAILABLE if a shard cannot be read.
+    pub(crate) async fn effects(&self, status: &str) -> Result<Vec<v1::Effect>, Status> {
+        let (mut found, mut pages) = (Vec::new(), Pages::default());
+        while let Some(page_token) = pages.next_token() {
+            let wanted = v1::ListEffectsRequest {
+                page_size: 1000,
+                page_token,
+                filter: format!("status=\"{status}\""),
+                ..Default::default()
+            };
+            let mut client = EffectServiceClient::new(self.channel.clone());
+            let page = client.list_effects(self.request(wanted)).await?.into_inner();
+            if !page.unreachable.is_empty() {
+                return Err(Status::unavailable(format!("{:?} cannot be read", page.unreachable)));
+            }
+            found.extend(page.effects);
+            pages.read(page.next_page_token);
+        }
+        Ok(found)
     }
 
     /// The server that leads a group, if one is known.
@@ -416,12 +462,12 @@ impl Caller {
         Ok(clock.time.unwrap_or_default().seconds)
     }
 
-    /// Creates an endpoint for webhooks that wants single messages alone.
-    pub(crate) async fn put_endpoint(self, name: &str, url: &str) -> Result<(), Status> {
+    /// Creates an endpoint for webhooks that wants events of one type.
+    pub(crate) async fn put_endpoint(self, name: &str, url: &str, event_type: &str) -> Result<(), Status> {
         let endpoint = v1::WebhookEndpoint {
             name: name.into(),
             url: url.into(),
-            event_types: vec!["ping".into()],
+            event_types: vec![event_type.into()],
             ..Default::default()
         };
         let wanted = v1::PutWebhookEndpointRequest { endpoint: Some(endpoint), ..Default::default() };
