@@ -7,11 +7,9 @@ use switchward_state::limits::{
     EFFECT_BYTES, EFFECTS_BYTES_MAX, EFFECTS_MAX, EFFECTS_TURN_MAX, OUTBOX_BYTES_MAX, OUTBOX_MAX,
     TURN_BYTES_MAX,
 };
-use switchward_state::run::{RunEvent, json_length};
+use switchward_state::run::{Fault, FaultCause, OutboxExcess, RunEvent, json_length};
 use switchward_state::session::{Session, SessionEvent};
 use switchward_state::work::{OpenItemBody, WorkEvent, WorkItem};
-
-use crate::fault::Fault;
 
 /// What a turn has written so far.
 #[derive(Debug, Default)]
@@ -53,7 +51,7 @@ impl Budget {
             }
             Event::Run(RunEvent::Wrote { key, value, .. }) => self.bytes += key.len() + json_length(&value.0),
             Event::Run(RunEvent::Looped { at: Some(at), .. }) => self.bytes += json_length(&at.items.0),
-            Event::Run(RunEvent::Faulted { message, .. }) => self.bytes += message.len(),
+            Event::Run(RunEvent::Faulted { fault, .. }) => self.bytes += fault.bytes(),
             _ => {}
         }
     }
@@ -67,40 +65,36 @@ impl Budget {
 
     /// Returns why this many more bytes cannot be written; `None` if they can.
     pub(crate) fn check_bytes(&self, bytes: usize) -> Option<Fault> {
-        (self.bytes.saturating_add(bytes) > TURN_BYTES_MAX)
-            .then(|| Fault::operation(format!("more than {TURN_BYTES_MAX} bytes come of one step")))
+        self.exceeded(bytes).map(|_| FaultCause::TurnBytes.into())
+    }
+
+    /// Returns the maximum that this many more bytes would exceed.
+    pub(crate) fn exceeded(&self, bytes: usize) -> Option<OutboxExcess> {
+        over(self.bytes, bytes, TURN_BYTES_MAX).then_some(OutboxExcess::TurnBytes)
     }
 
     /// Returns why the act or the turn cannot have this many more effects; `None` if it can.
-    pub(crate) fn step(&self, count: usize, bytes: usize) -> Option<Fault> {
-        let message = if over(self.act, count, EFFECTS_MAX) {
-            format!("more than {EFFECTS_MAX} effects in one go")
+    pub(crate) fn step(&self, count: usize, bytes: usize) -> Option<OutboxExcess> {
+        if over(self.act, count, EFFECTS_MAX) {
+            Some(OutboxExcess::ActEffects)
         } else if over(self.act_bytes, bytes, EFFECTS_BYTES_MAX) {
-            format!("effects of more than {EFFECTS_BYTES_MAX} bytes in one go")
+            Some(OutboxExcess::ActBytes)
         } else if over(self.turn, count, EFFECTS_TURN_MAX) {
-            format!("more than {EFFECTS_TURN_MAX} effects in one step")
-        } else if over(self.bytes, bytes, TURN_BYTES_MAX) {
-            format!("more than {TURN_BYTES_MAX} bytes come of one step")
+            Some(OutboxExcess::TurnEffects)
         } else {
-            return None;
-        };
-        Some(Fault::outbox(message))
+            self.exceeded(bytes)
+        }
     }
 
     /// Returns why the outbox of a session cannot take this many more effects; `None` if it can.
-    pub(crate) fn outbox(count: usize, bytes: usize, session: &Session) -> Option<Fault> {
+    pub(crate) fn outbox(count: usize, bytes: usize, session: &Session) -> Option<OutboxExcess> {
         let waiting = session.outbox();
         let out = usize::try_from(waiting.count).unwrap_or(usize::MAX);
         let out_bytes = usize::try_from(waiting.bytes).unwrap_or(usize::MAX);
         if over(out, count, OUTBOX_MAX) {
-            let message = format!("the session has {OUTBOX_MAX} effects that have not arrived");
-            return Some(Fault::outbox(message));
+            return Some(OutboxExcess::OutboxEffects);
         }
-        over(out_bytes, bytes, OUTBOX_BYTES_MAX).then(|| {
-            let message =
-                format!("the session has effects of {OUTBOX_BYTES_MAX} bytes that have not arrived");
-            Fault::outbox(message)
-        })
+        over(out_bytes, bytes, OUTBOX_BYTES_MAX).then_some(OutboxExcess::OutboxBytes)
     }
 }
 

@@ -4,7 +4,7 @@ use switchward_machine::{
     ActIx, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
 };
 use switchward_state::limits::{ENTRIES_MAX, TRAIL_BYTES_MAX};
-use switchward_state::run::RunEvent;
+use switchward_state::run::{EndComment, FaultCause, RunEvent};
 use switchward_state::{ReadRows as _, ViewError};
 
 use crate::acts::{self, Ran, operate};
@@ -15,6 +15,9 @@ use crate::run::leave::{exit_on, void};
 use crate::run::{events, faults};
 use crate::session::intent;
 use crate::turn::{Stop, Turn};
+
+/// What stands between two names of a cycle, bytes.
+const ARROW_BYTES: usize = 4;
 
 /// Does what a command has left to do, until nothing moves any more.
 pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
@@ -72,7 +75,7 @@ fn enter(turn: &mut Turn<'_, '_>, run: RunId, node: NodeIx) -> Result<Next, Stop
     turn.trail.push((machine, node));
     if turn.run(run)?.drained > ENTRIES_MAX {
         let ending = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
-        return Ok(Next::End(ending, cycle(turn)?));
+        return Ok(Next::End(ending, cycle(turn)?.into()));
     }
     let machine = turn.machine(&*turn.run(run)?)?;
     events::take_early(turn, run, node_at(&machine, node)?)?;
@@ -130,24 +133,23 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
 }
 
 /// The nodes that a drain goes round, in their order: all of them, or of very many the first and how many more there are.
-fn cycle(turn: &Turn<'_, '_>) -> Result<String, Stop> {
-    let Some((last, before)) = turn.trail.split_last() else { return Ok(String::new()) };
+fn cycle(turn: &Turn<'_, '_>) -> Result<FaultCause, Stop> {
+    let Some((last, before)) = turn.trail.split_last() else {
+        return Ok(FaultCause::Drain { states: Vec::new(), more: 0 });
+    };
     let from = before.iter().rposition(|node| node == last).unwrap_or(0);
-    let mut text = String::new();
+    let (mut states, mut bytes) = (Vec::new(), 0);
     for (at, (machine, node)) in turn.trail.iter().enumerate().skip(from) {
         let machine = turn.rows.machine(turn.tenant(), *machine)?;
         let name = machine.as_ref().and_then(|machine| machine.node(*node)).map_or("", |node| &node.name);
-        if text.len() + name.len() > TRAIL_BYTES_MAX {
-            let more = turn.trail.len() - at;
-            text.push_str(&format!(" -> ... and {more} more"));
-            break;
+        if bytes + name.len() > TRAIL_BYTES_MAX {
+            let more = u32::try_from(turn.trail.len() - at).unwrap_or(u32::MAX);
+            return Ok(FaultCause::Drain { states, more });
         }
-        if at > from {
-            text.push_str(" -> ");
-        }
-        text.push_str(name);
+        bytes += name.len() + if states.is_empty() { 0 } else { ARROW_BYTES };
+        states.push(name.to_owned());
     }
-    Ok(text)
+    Ok(FaultCause::Drain { states, more: 0 })
 }
 
 /// An act of the body has ended: the body goes on as it is wired, or ends.
@@ -176,11 +178,8 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
         return Ok(match exit_on(node, &port) {
             Some(exit) => Next::Try(exit),
             None => {
-                let message = format!("nothing stands at the port {} of {}", port.word(), node.name);
-                Next::End(
-                    Ending { outcome: Outcome::Failed, reason: Some("port_unconnected".into()) },
-                    message,
-                )
+                let ending = Ending { outcome: Outcome::Failed, reason: Some("port_unconnected".into()) };
+                Next::End(ending, FaultCause::Unconnected { port, state: node.name.clone() }.into())
             }
         });
     }
@@ -193,10 +192,10 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
             turn.emit(RunEvent::Rested { run, refused: None })?;
             Ok(Next::Rest)
         }
-        NoExit::End(ending) => Ok(Next::End(ending.clone(), String::new())),
+        NoExit::End(ending) => Ok(Next::End(ending.clone(), EndComment::default())),
         NoExit::Fail(reason) => {
             let ending = Ending { outcome: Outcome::Failed, reason: Some(reason.clone()) };
-            Ok(Next::End(ending, String::new()))
+            Ok(Next::End(ending, EndComment::default()))
         }
     }
 }
@@ -233,7 +232,7 @@ fn leave(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop
     }
     Ok(match &found.to {
         Target::Node(to) => Next::Enter(*to),
-        Target::End(ending) => Next::End(ending.clone(), String::new()),
+        Target::End(ending) => Next::End(ending.clone(), EndComment::default()),
     })
 }
 
@@ -243,12 +242,12 @@ fn over(
     turn: &mut Turn<'_, '_>,
     run: RunId,
     ending: Ending,
-    comment: String,
+    comment: EndComment,
 ) -> Result<Option<(RunId, Next)>, Stop> {
     void(turn, run)?;
     turn.emit(RunEvent::Ended { run, ending: ending.clone(), comment: comment.clone() })?;
     if let Some(parent) = turn.run(run)?.parent {
-        let next = acts::child_ended(turn, parent, run, &ending, &comment)?;
+        let next = acts::child_ended(turn, parent, run, &ending, comment)?;
         return Ok(Some((parent.run, next)));
     }
     let session = turn.session()?;

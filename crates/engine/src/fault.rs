@@ -1,61 +1,17 @@
-//! What goes wrong inside a run.
+//! Faults of results that workers send.
 
 use switchward_state::limits::RESULT_SHOWN_BYTES_MAX;
-use switchward_state::run::FaultCode;
+use switchward_state::run::{Fault, ResultProblem};
 
-/// Something that went wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fault {
-    /// Of what kind.
-    pub(crate) code: FaultCode,
-    /// What exactly, for a person.
-    pub(crate) message: String,
+/// The beginning of a text that a worker has sent, for a fault: at least [`RESULT_SHOWN_BYTES_MAX`] bytes, if it has as
+/// many, so that a reader can see that it is cut.
+pub(crate) fn excerpt(text: impl ToString) -> String {
+    let mut text = text.to_string();
+    text.truncate(text.ceil_char_boundary(RESULT_SHOWN_BYTES_MAX));
+    text
 }
 
-impl Fault {
-    pub(crate) fn operation(message: impl Into<String>) -> Self {
-        Self { code: FaultCode::Operation, message: message.into() }
-    }
-
-    pub(crate) fn recipients(message: impl Into<String>) -> Self {
-        Self { code: FaultCode::Recipients, message: message.into() }
-    }
-
-    /// What goes out is too much for one act, for one turn or for what the session has out already.
-    pub(crate) fn outbox(message: impl Into<String>) -> Self {
-        Self { code: FaultCode::OutboxLimit, message: message.into() }
-    }
-
-    pub(crate) fn template(message: impl Into<String>) -> Self {
-        Self { code: FaultCode::Template, message: message.into() }
-    }
-
-    pub(crate) fn guard(message: impl Into<String>) -> Self {
-        Self { code: FaultCode::Guard, message: message.into() }
-    }
-
-    /// A worker has given up.
-    pub(crate) fn work(message: impl Into<String>) -> Self {
-        Self { code: FaultCode::WorkError, message: message.into() }
-    }
-
-    /// A run below has ended otherwise than it should, or cannot begin.
-    pub(crate) fn child(message: impl Into<String>) -> Self {
-        Self { code: FaultCode::Child, message: message.into() }
-    }
-
-    /// A worker's result is not what was asked for.
-    pub(crate) fn result(message: impl Into<String>) -> Self {
-        let mut message = message.into();
-        if message.len() > RESULT_SHOWN_BYTES_MAX {
-            message.truncate(message.floor_char_boundary(RESULT_SHOWN_BYTES_MAX));
-            message.push('…');
-        }
-        Self { code: FaultCode::BadResult, message }
-    }
-
-    /// Work was handed out too often, and nobody came back with it.
-    pub(crate) fn lost(message: impl Into<String>) -> Self {
-        Self { code: FaultCode::LeaseLimit, message: message.into() }
-    }
+/// The fault of a result that must be an object.
+pub(crate) fn no_object() -> Fault {
+    ResultProblem::NoObject.into()
 }

@@ -1,9 +1,7 @@
 //! What a run does next: acts and commands say it, and the driver does it.
 
 use switchward_machine::{ActIx, Ending, ExitIx, NodeIx, Port, RunId};
-use switchward_state::run::Deferral;
-
-use crate::fault::Fault;
+use switchward_state::run::{Deferral, EndComment, Fault};
 
 /// What a run does next.
 pub(crate) enum Next {
@@ -30,7 +28,7 @@ pub(crate) enum Next {
     /// A child begins, and this run waits for it.
     Descend(RunId),
     /// The run is over.
-    End(Ending, String),
+    End(Ending, EndComment),
     /// It is known which workflows are meant; none of them means that somebody is asked.
     Chosen(Vec<String>),
     /// Nothing moves without somebody or something outside.
@@ -41,11 +39,11 @@ impl From<Deferral> for Next {
     fn from(due: Deferral) -> Self {
         match due {
             Deferral::Take(exit) => Self::Take(exit),
-            Deferral::End(ending) => Self::End(ending, String::new()),
+            Deferral::End(ending) => Self::End(ending, EndComment::default()),
             Deferral::Ended(port) => Self::Ended(port),
             Deferral::Again => Self::Again,
             Deferral::Judged => Self::Judged,
-            Deferral::Fault { code, message } => Self::Fault(Fault { code, message }),
+            Deferral::Fault(fault) => Self::Fault(fault),
             Deferral::Chosen(names) => Self::Chosen(names),
         }
     }

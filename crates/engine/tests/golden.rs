@@ -11,7 +11,7 @@ use switchward_engine::{Comment, Missed, Reach, RunView};
 use switchward_machine::{BudgetUnit, RunId, Status, Time};
 use switchward_state::Reason;
 use switchward_state::approval::Warning;
-use switchward_state::policy::{CallEffect, MatchedRule};
+use switchward_state::policy::{CallEffect, CallGrounds, CallProblem, MatchedRule};
 
 /// A line of the golden file; the value must be the same after it was decoded.
 fn line<T: Encode<()> + for<'b> Decode<'b, ()> + PartialEq + Debug>(of: &str, value: &T) -> String {
@@ -31,7 +31,7 @@ fn explanation() -> Explanation {
     Explanation {
         effect: CallEffect::Deny,
         reason: Some(Reason::PolicyDenied),
-        message: "no".into(),
+        grounds: CallGrounds::Problem(CallProblem::Listed { capability: "bash".into() }),
         rule: Some(rule.clone()),
         granted: false,
         looked_at: vec![LookedAt { rule, covers: true }],

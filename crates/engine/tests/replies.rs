@@ -15,6 +15,7 @@ use switchward_state::limits::{
     REPLIES_MAX, REPLIES_RESERVED, REQUESTS_KEPT_MS,
 };
 use switchward_state::policy::{PolicyCommand, ReportUsage};
+use switchward_state::run::ResultProblem;
 use switchward_state::session::{Cancel, Pause, Resume, Session, SessionCommand, Start, Sweep};
 use switchward_state::{
     Actor, Body, Command, Decision, IndexKey, Key, Kind, Level, Reason, Rejection, Reply, RequestId, Row,
@@ -124,7 +125,8 @@ impl Harness {
 
     /// Has the session remember a long reply to a command that changed nothing.
     fn remember_long(&mut self, number: usize) {
-        let reply = Reply::Worked { session: self.session, sequence: 1, wrong: Some("x".repeat(LONG_BYTES)) };
+        let wrong = Some(ResultProblem::UnknownField { field: "x".repeat(LONG_BYTES) });
+        let reply = Reply::Worked { session: self.session, sequence: 1, wrong };
         let turn = TurnRecord {
             tenant: TENANT,
             scope: Scope::Session(self.session),

@@ -21,6 +21,7 @@ pub use en::closed::outcome;
 pub use en::command_line as cli;
 pub use en::directory::directory_warning;
 pub use en::evidence::{CheckedBy, EvidenceFacts, SenderProof, reply_evidence};
+pub use en::faults::{end_comment, fault, result_problem, work_problem};
 pub use en::gate_lines::{
     APPROVED_BY_YOU, CALL_TO_REPEAT, GateLine, GateMatter, NOBODY, Notified, gate_about, gate_decided,
     gate_deciders, gate_message, gate_question, gate_voided, gate_waited, inputs_held, quorum,
@@ -34,13 +35,12 @@ pub use en::pages::{
     page_problem, page_state, page_text, sign_in_as,
 };
 pub use en::people::approvals;
-pub use en::policy::{
-    CALL_APPROVED, CallOutcome, CallProblem, call_allowed, call_asked, call_outcome, call_problem, shortage,
-};
+pub use en::policy::{CallOutcome, call_grounds, call_outcome, shortage};
+pub use en::public_events::public_value;
 pub use en::refusals::refusal;
 pub use en::server_pages;
 pub use en::session_comments::REMOVED_AFTER_BACKUP;
-pub use en::session_warnings::{session_warning, still_caps};
+pub use en::session_warnings::session_warning;
 pub use en::warnings::{mail_cap, warning};
 pub use fact::{Fact, GateFacts, Medium};
 pub use piece::Piece;

@@ -3,6 +3,9 @@
 use switchward_machine::{Channel, OpenId};
 
 use crate::delivery::MessageText;
+use crate::run::{EndComment, Fault};
+use crate::session::SessionWarning;
+use crate::work::WorkProblem;
 
 /// An event for a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +23,12 @@ pub enum PublicValue {
     Text(String),
     /// The subject of a message on this channel, maybe empty.
     Subject(Channel, MessageText),
+    /// What has gone wrong in a run.
+    Fault(Fault),
+    /// Why work was in vain.
+    WorkProblem(WorkProblem),
+    /// What should be looked at in a session.
+    Warning(SessionWarning),
 }
 
 impl PublicEvent {
@@ -50,5 +59,39 @@ impl PublicEvent {
     pub fn with_subject(mut self, channel: Channel, text: MessageText) -> Self {
         self.fields.push(("subject", PublicValue::Subject(channel, text)));
         self
+    }
+
+    /// The same with facts that a reader is shown in words.
+    #[must_use]
+    pub fn with_facts(mut self, name: &'static str, facts: impl Into<PublicValue>) -> Self {
+        self.fields.push((name, facts.into()));
+        self
+    }
+
+    /// The same with the comment on an end. One of no words is left out.
+    #[must_use]
+    pub fn with_comment(self, comment: &EndComment) -> Self {
+        match comment {
+            EndComment::Written(text) => self.with("comment", text),
+            EndComment::Fault(fault) => self.with_facts("comment", fault),
+        }
+    }
+}
+
+impl From<&Fault> for PublicValue {
+    fn from(fault: &Fault) -> Self {
+        Self::Fault(fault.clone())
+    }
+}
+
+impl From<&WorkProblem> for PublicValue {
+    fn from(problem: &WorkProblem) -> Self {
+        Self::WorkProblem(problem.clone())
+    }
+}
+
+impl From<&SessionWarning> for PublicValue {
+    fn from(warning: &SessionWarning) -> Self {
+        Self::Warning(warning.clone())
     }
 }

@@ -9,6 +9,7 @@ use crate::catalogue::{
 };
 use crate::delivery::{EffectSummary, EndpointSummary, SourceSummary};
 use crate::policy::{Authorized, TenantPolicy};
+use crate::run::ResultProblem;
 use crate::session::{Meters, Position};
 use crate::{Level, Loaded};
 
@@ -115,7 +116,7 @@ pub enum Reply {
         sequence: u64,
         /// Why the result was not taken, if it was not: the attempt has failed then.
         #[n(2)]
-        wrong: Option<String>,
+        wrong: Option<ResultProblem>,
     },
     /// An event from outside was recorded.
     #[n(11)]

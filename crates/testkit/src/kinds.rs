@@ -5,20 +5,22 @@ use switchward_state::Event;
 use switchward_state::approval::{ApprovalEvent, PageCodeStep, VoteFact};
 use switchward_state::catalogue::{AssistantFact, CatalogueEvent, TenantFact, VersionFact};
 use switchward_state::delivery::{DeliveryEvent, EffectBody, WebhookSourceFact};
-use switchward_state::policy::{PolicyEvent, PolicyFact};
-use switchward_state::run::{Deferral, PendingFact, RunEvent};
-use switchward_state::session::{RemovalFact, SessionEvent};
+use switchward_state::policy::{CallGrounds, CallProblem, PolicyEvent, PolicyFact, Shortage};
+use switchward_state::run::{
+    Deferral, FaultCause, OutboxExcess, PendingFact, RecipientsProblem, ResultProblem, RunEvent, WriteProblem,
+};
+use switchward_state::session::{GateTrouble, NoAudience, RemovalFact, SessionEvent, SessionWarning};
 use switchward_state::work::{OpenItemBody, WorkEvent};
 
-/// An enum of events.
-trait Kinds {
+/// An enum of events or of facts.
+pub trait Kinds {
     /// Every kind that there is.
     fn kinds() -> Vec<String>;
     /// The kind of this one.
     fn kind(&self) -> String;
 }
 
-/// Lists the variants of an enum, and after the first semicolon those that hold another enum of events.
+/// Lists the variants of an enum, and after the first semicolon those that hold another enum with kinds.
 macro_rules! kinds {
     ($enum:ty: $($leaf:ident)*; $($name:ident($pattern:pat) => $inner:expr, $nested:ty;)*) => {
         impl Kinds for $enum {
@@ -101,6 +103,47 @@ kinds! { CatalogueEvent: MachineInstalled TenantCreated TenantChanged KeyCreated
 kinds! { VersionFact: Activated Retired; }
 kinds! { AssistantFact: Put Deleted; }
 kinds! { TenantFact: Changed Deleted; }
+
+kinds! { FaultCause: TooManyOperations NoValue Expression WrittenBytes NoList TooManyItems TurnBytes WorkInputBytes
+    HttpStatus ChildInput ChildOutput DataFull Template NoInputObject Guard Worker LeasesLapsed UnknownCallee TooManyRuns
+    TooDeep Ended Unconnected Drain;
+    Write(Self::Write(problem)) => problem, WriteProblem;
+    Recipients(Self::Recipients(problem)) => problem, RecipientsProblem;
+    Outbox(Self::Outbox(excess)) => excess, OutboxExcess;
+    Result(Self::Result(problem)) => problem, ResultProblem;
+}
+kinds! { WriteProblem: Reserved KeyLength TooDeep TooManyKeys Clash TooLarge; }
+kinds! { RecipientsProblem: TooMany Nobody TooManyParticipants NoList AddressLength NoAddress TaskBytes; }
+kinds! { OutboxExcess: ActEffects ActBytes TurnEffects TurnBytes OutboxEffects OutboxBytes MailsOfDay; }
+kinds! { ResultProblem: NoObject UnknownField FieldType HttpStatus NoJudgement NoWorkflows UnknownWorkflow
+    RepeatedWorkflow NoPort;
+    Write(Self::Write(problem)) => problem, WriteProblem;
+}
+
+kinds! { CallGrounds: Approved Ask Allowed;
+    Short(Self::Short(shortage)) => shortage, Shortage;
+    Problem(Self::Problem(problem)) => problem, CallProblem;
+}
+kinds! { Shortage: Grants Money Mails Limit; }
+kinds! { CallProblem: Listed NobodyToAsk NotListed UnlistedNobodyToAsk DeniedByDefault Paused Reviewed NoSender NoRecipient
+    SenderNotListed RecipientNotListed NoAddress Arguments;
+}
+
+kinds! { SessionWarning: Definition Logged Unsent EndpointsFull StillCapped NotCarriedOver NobodyBehind NotMerged DataFull
+    Ignored NoRecipients NoParticipants WaitedDataFull;
+    AtGate(Self::AtGate { trouble, .. }) => trouble, GateTrouble;
+}
+kinds! { GateTrouble: TooFewRecipients SharedAddresses NotInDirectory NobodyElse NotReminded QuorumLost;
+    Unnotified(Self::Unnotified { why }) => why, NoAudience;
+}
+kinds! { NoAudience: NoAddress TooMuch; }
+
+/// The kinds of facts that samples lack: the variants of their enum, and of the enums that it holds.
+#[must_use]
+pub fn missing_facts<'s, F: Kinds + 's>(samples: impl IntoIterator<Item = &'s F>) -> Vec<String> {
+    let seen: BTreeSet<String> = samples.into_iter().map(F::kind).collect();
+    F::kinds().into_iter().filter(|kind| !seen.contains(kind)).collect()
+}
 
 /// The kind of an event: its aggregate, its variant there, and the variants of the enums that it holds, such as
 /// `Delivery.Queued.Message`.

@@ -8,6 +8,7 @@
 mod careful;
 mod commands;
 mod definitions;
+mod faults;
 mod kinds;
 mod linear;
 mod pages;
@@ -23,7 +24,8 @@ mod warnings;
 pub use careful::{Careful, CarefulMemory, apart, careful, replayed};
 pub use commands::{CommandGenerator, TENANTS};
 pub use definitions::{CAPABILITIES, Compiled, NAMES, random};
-pub use kinds::{Absent, kind, kinds, uncovered};
+pub use faults::{call_grounds, faults, result_problems};
+pub use kinds::{Absent, kind, kinds, missing_facts, uncovered};
 pub use linear::{OPERATIONS_MAX, Operation, linearizable};
 pub use pages::{PAGES_MAX, Pages};
 pub use port::free_port;

@@ -7,9 +7,9 @@ pub(crate) mod work;
 
 use switchward_machine::{ActIx, ActKind, Port, RunId};
 use switchward_state::ViewError;
+use switchward_state::run::Fault;
 
 use crate::approval::{gates, tasks};
-use crate::fault::Fault;
 use crate::next::Next;
 use crate::turn::{Stop, Turn};
 

@@ -2,16 +2,16 @@
 
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::Arc;
 use switchward_expr::compare;
 use switchward_machine::{Case, Convert, Each, Machine, Next, Op, Port, RunId, Write};
 use switchward_state::limits::{EFFECT_BYTES, ITEMS_MAX, OPS_MAX, WRITTEN_BYTES_MAX};
-use switchward_state::run::{Json, Loop, RunEvent, Writer};
+use switchward_state::run::{Fault, FaultCause, Json, Loop, RunEvent, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
 
 use crate::acts::Ran;
 use crate::delivery::messages;
-use crate::fault::Fault;
 use crate::run::data;
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
@@ -57,6 +57,12 @@ impl From<Fault> for Broken {
     }
 }
 
+impl From<FaultCause> for Broken {
+    fn from(cause: FaultCause) -> Self {
+        Self::Fault(cause.into())
+    }
+}
+
 impl From<Stop> for Broken {
     fn from(stop: Stop) -> Self {
         Self::Stop(stop)
@@ -67,6 +73,11 @@ impl From<switchward_state::ViewError> for Broken {
     fn from(error: switchward_state::ViewError) -> Self {
         Self::Stop(error.into())
     }
+}
+
+/// The cause of a fault whose expression cannot be evaluated.
+fn expression(error: impl Display) -> FaultCause {
+    FaultCause::Expression { diagnostic: error.to_string() }
 }
 
 /// Operations at work.
@@ -87,10 +98,7 @@ impl Working<'_, '_, '_> {
     /// Runs them in order; the port is that of a branch that matched, or of a loop that has an item.
     fn all(&mut self, ops: &[Op]) -> Result<Option<Port>, Broken> {
         for op in ops {
-            self.left = self
-                .left
-                .checked_sub(1)
-                .ok_or_else(|| Fault::operation(format!("more than {OPS_MAX} operations in one go")))?;
+            self.left = self.left.checked_sub(1).ok_or(FaultCause::TooManyOperations)?;
             let ended = match op {
                 Op::Log(text) => self.log(text)?,
                 Op::Write(write) => self.write(write)?,
@@ -123,20 +131,16 @@ impl Working<'_, '_, '_> {
 
     fn convert(&mut self, convert: &Convert) -> Result<Option<Port>, Broken> {
         let Some(value) = self.scope.get(&convert.from) else {
-            return Err(
-                Fault::operation(format!("{} has no value to transform", convert.from.as_str())).into()
-            );
+            return Err(FaultCause::NoValue { path: convert.from.as_str().to_owned() }.into());
         };
-        let value = convert.how.apply(value).map_err(|error| Fault::operation(error.to_string()))?;
+        let value = convert.how.apply(value).map_err(expression)?;
         self.put(&convert.into, value)
     }
 
     fn put(&mut self, key: &str, value: Value) -> Result<Option<Port>, Broken> {
         let bytes = data::merge(&self.machine, &mut self.scope, key, value);
-        let bytes = bytes.map_err(|bad| Fault::operation(bad.0))?;
-        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| {
-            Fault::operation(format!("more than {WRITTEN_BYTES_MAX} bytes are written in one go"))
-        })?;
+        let bytes = bytes.map_err(FaultCause::Write)?;
+        self.bytes = self.bytes.checked_sub(bytes).ok_or(FaultCause::WrittenBytes)?;
         self.written.insert(key.to_owned());
         Ok(None)
     }
@@ -160,7 +164,7 @@ impl Working<'_, '_, '_> {
         for case in cases {
             let right = self.scope.value(&case.right)?;
             let holds = compare(self.scope.get(&case.left), case.op, &right);
-            if holds.map_err(|error| Fault::operation(error.to_string()))? {
+            if holds.map_err(expression)? {
                 return Ok(Some(case.port.clone()));
             }
         }
@@ -172,10 +176,10 @@ impl Working<'_, '_, '_> {
         let items = match self.scope.get(path) {
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(items)) => items.clone(),
-            Some(_) => return Err(Fault::operation(format!("{} is no list to go through", path.as_str()))),
+            Some(_) => return Err(FaultCause::NoList { path: path.as_str().to_owned() }.into()),
         };
         if items.len() > ITEMS_MAX {
-            return Err(Fault::operation(format!("{} has more than {ITEMS_MAX} items", path.as_str())));
+            return Err(FaultCause::TooManyItems { path: path.as_str().to_owned() }.into());
         }
         Ok(items)
     }

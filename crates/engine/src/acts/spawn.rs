@@ -3,12 +3,14 @@
 use serde_json::{Map, Value};
 use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Machine, Mapped, Outcome, Port, RunId, Spawn};
 use switchward_state::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
-use switchward_state::run::{Json, Parent, Pinned, RunEvent, Slot, Writer, json_length};
+use switchward_state::run::{
+    EndComment, EndedRun, Fault, FaultCause, Json, Parent, Pinned, RunEvent, Slot, WriteProblem, Writer,
+    json_length,
+};
 use switchward_state::{Key, ReadRows as _, ViewError};
 
-use crate::fault::Fault;
 use crate::next::Next;
-use crate::run::data::{BadWrite, copy};
+use crate::run::data::copy;
 use crate::run::leave::void;
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
@@ -26,9 +28,9 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Resul
     let values = mapped(&Scope::of_run(turn, run)?, &spawn.input);
     let written = match merged(&own, &machine, &mut scope, values) {
         Ok(written) => written,
-        Err(bad) => {
-            let message = format!("{} cannot begin with this: {}", pinned.callee.name, bad.0);
-            return Ok(Next::Fault(Fault::operation(message)));
+        Err(problem) => {
+            let cause = FaultCause::ChildInput { definition: pinned.callee.name, problem };
+            return Ok(Next::Fault(cause.into()));
         }
     };
     if let Some(fault) = turn.budget.check_bytes(bytes_of(&written)) {
@@ -57,10 +59,10 @@ fn callee(turn: &Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Result<Pinne
     let Kids::Call(at) = spawn.kids;
     let wanted = machine.callee(at).ok_or_else(|| ViewError(format!("the machine has no {at:?}")))?;
     let Some(pinned) = session.callees.iter().find(|pinned| pinned.callee == *wanted) else {
-        return Ok(Err(Fault::child(format!("the session knows no {:?} that could be called", wanted.name))));
+        return Ok(Err(FaultCause::UnknownCallee { name: wanted.name.clone() }.into()));
     };
     if session.runs >= RUNS_MAX {
-        return Ok(Err(Fault::child(format!("the session has had {RUNS_MAX} runs"))));
+        return Ok(Err(FaultCause::TooManyRuns.into()));
     }
     let (mut depth, mut above) = (1, turn.run(run)?.parent);
     while let Some(parent) = above {
@@ -68,8 +70,7 @@ fn callee(turn: &Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Result<Pinne
         above = turn.run(parent.run)?.parent;
     }
     if depth > CALL_DEPTH_MAX {
-        let message = format!("{:?} would be more than {CALL_DEPTH_MAX} runs below the first", wanted.name);
-        return Ok(Err(Fault::child(message)));
+        return Ok(Err(FaultCause::TooDeep { name: wanted.name.clone() }.into()));
     }
     Ok(Ok(pinned.clone()))
 }
@@ -86,7 +87,7 @@ fn merged(
     machine: &Machine,
     scope: &mut Scope,
     values: Vec<(&Mapped, Value)>,
-) -> Result<Vec<(String, Value)>, BadWrite> {
+) -> Result<Vec<(String, Value)>, WriteProblem> {
     let mut written = Vec::with_capacity(values.len());
     for (one, value) in values {
         copy(from, machine, scope, one, value)?;
@@ -107,7 +108,7 @@ pub(crate) fn ended(
     parent: Parent,
     child: RunId,
     ending: &Ending,
-    comment: &str,
+    comment: EndComment,
 ) -> Result<Next, Stop> {
     let Parent { run, index, .. } = parent;
     turn.emit(RunEvent::ChildEnded { run, index, child, outcome: ending.outcome })?;
@@ -117,14 +118,11 @@ pub(crate) fn ended(
     if turn.run(run)?.drained > ENTRIES_MAX {
         // What goes round without an end goes no further up here.
         let drained = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
-        return Ok(Next::End(drained, comment.to_owned()));
+        return Ok(Next::End(drained, comment));
     }
-    let called = turn.run(child)?.definition.clone();
-    let (word, reason) = (ending.outcome.status().word(), ending.reason.as_deref().unwrap_or_default());
-    let parts = [&format!("{called} ended {word}"), reason, comment];
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let called = EndedRun { definition: turn.run(child)?.definition.clone(), ending: ending.clone() };
     abandon(turn, run)?;
-    Ok(Next::Fault(Fault::child(parts.join(": "))))
+    Ok(Next::Fault(comment.into_fault(called)))
 }
 
 /// All children have completed: what they give back is written, all of it or nothing.
@@ -151,9 +149,9 @@ fn joined(turn: &mut Turn<'_, '_>, run: RunId, child: RunId) -> Result<Next, Sto
             }
             Ok(Next::Ended(Port::Done))
         }
-        Err(bad) => {
-            let called = turn.run(child)?.definition.clone();
-            Ok(Next::Fault(Fault::operation(format!("{called} gives back what does not fit: {}", bad.0))))
+        Err(problem) => {
+            let definition = turn.run(child)?.definition.clone();
+            Ok(Next::Fault(FaultCause::ChildOutput { definition, problem }.into()))
         }
     }
 }
@@ -171,7 +169,7 @@ pub(crate) fn abandon(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
         let Some(Slot::Runs(child)) = turn.rows.slot_at(&key)?.map(|slot| *slot) else { continue };
         void(turn, child)?;
         let ending = Ending::plain(Outcome::Abandoned);
-        turn.emit(RunEvent::Ended { run: child, ending, comment: String::new() })?;
+        turn.emit(RunEvent::Ended { run: child, ending, comment: EndComment::default() })?;
     }
     turn.emit(RunEvent::ChildrenJoined { run })?;
     Ok(())

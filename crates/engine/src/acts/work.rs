@@ -5,12 +5,12 @@ use switchward_machine::{
     Accept, ExitIx, FieldType, Machine, OpenId, Port, Reads, RunId, Wanted, Work, WorkKind,
 };
 use switchward_state::limits::WORK_INPUT_BYTES_MAX;
-use switchward_state::run::{Deferral, RunEvent};
+use switchward_state::run::{Deferral, Fault, FaultCause, ResultProblem, RunEvent};
 use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent, WorkItem};
 use switchward_state::{ItemKind, Key, ReadRows as _};
 
 use crate::delivery::capacity;
-use crate::fault::Fault;
+use crate::fault::{excerpt, no_object};
 use crate::next::Next;
 use crate::run::data;
 use crate::run::guards::NeededJudgement;
@@ -47,11 +47,10 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
     let input = Value::Object(input);
     let bytes = switchward_state::run::json_length(&input);
     if bytes > WORK_INPUT_BYTES_MAX {
-        let message = format!("what the worker is handed is more than {WORK_INPUT_BYTES_MAX} bytes");
-        return Ok(Next::Fault(Fault::operation(message)));
+        return Ok(Next::Fault(FaultCause::WorkInputBytes.into()));
     }
-    if let Some(fault) = capacity::opened(turn, bytes) {
-        return Ok(Next::Fault(fault));
+    if let Some(excess) = capacity::opened(turn, bytes) {
+        return Ok(Next::Fault(excess.into()));
     }
     let queue = turn.run(run)?.definition.clone();
     let at = turn.run(run)?;
@@ -74,7 +73,7 @@ fn handed(scope: &Scope, work: &Work) -> Result<Map<String, Value>, Fault> {
     match scope.value(input)? {
         Value::Object(input) => Ok(input),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(Fault::template("what a worker is handed must be an object"))
+            Err(FaultCause::NoInputObject.into())
         }
     }
 }
@@ -161,8 +160,8 @@ pub(crate) fn accepted(
     let machine = turn.machine(&*turn.run(run)?)?;
     let mut scope = Scope::of_run(turn, run)?;
     for (key, value) in &values {
-        if let Err(bad) = data::merge(&machine, &mut scope, key, value.clone()) {
-            return Ok(Err(Fault::result(bad.0)));
+        if let Err(problem) = data::merge(&machine, &mut scope, key, value.clone()) {
+            return Ok(Err(ResultProblem::Write(problem).into()));
         }
     }
     let written = values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone())));
@@ -170,22 +169,18 @@ pub(crate) fn accepted(
     Ok(Ok(AcceptedResult { brought: values, written, due: Deferral::Ended(port) }))
 }
 
-fn no_object() -> Fault {
-    Fault::result("the result must be an object")
-}
-
 /// The fields that a result has, and whether none that is required is missing.
 fn found(fields: &[Wanted], result: &Value) -> Result<(Map<String, Value>, bool), Fault> {
     let Value::Object(result) = result else { return Err(no_object()) };
     if let Some(other) = result.keys().find(|key| fields.iter().all(|field| field.name != **key)) {
-        return Err(Fault::result(format!("/{other} is none of the fields that were asked for")));
+        return Err(ResultProblem::UnknownField { field: excerpt(other) }.into());
     }
     let mut values = Map::new();
     for field in fields {
         let Some(value) = result.get(&field.name).filter(|value| !value.is_null()) else { continue };
         if !fits(field.holds, value) {
-            let message = format!("/{} must be a {}, and is {value}", field.name, field.holds.word());
-            return Err(Fault::result(message));
+            let (field, wanted) = (excerpt(&field.name), field.holds);
+            return Err(ResultProblem::FieldType { field, wanted, value: excerpt(value) }.into());
         }
         values.insert(field.name.clone(), value.clone());
     }
@@ -228,11 +223,10 @@ fn answer(into: Option<&str>, result: &Value) -> Result<Map<String, Value>, Faul
     let Value::Object(result) = result else { return Err(no_object()) };
     let status = match result.get("status") {
         None => STATUS_FINE,
-        Some(status) => whole(status)
-            .ok_or_else(|| Fault::result(format!("/status must be a whole number, and is {status}")))?,
+        Some(status) => whole(status).ok_or_else(|| ResultProblem::HttpStatus { status: excerpt(status) })?,
     };
     if status >= STATUS_ERROR {
-        return Err(Fault::operation(format!("the answer's status is {status}")));
+        return Err(FaultCause::HttpStatus { status }.into());
     }
     let body = result.get("body").cloned().unwrap_or(Value::Null);
     Ok(into.map(|key| (key.to_owned(), body)).into_iter().collect())

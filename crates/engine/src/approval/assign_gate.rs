@@ -169,9 +169,9 @@ fn check(
     let (from, asked) = asked_now(turn, open, part, &to)?;
     let said = asked.subject.bytes() + asked.body.len();
     let bytes = mail_bytes(from.iter().chain([&to]), &asked.subject, &asked.body);
-    let fault = capacity::mails(turn, from.len() + 1, bytes)?.or(turn.budget.check_bytes(bytes + said));
-    match fault {
-        Some(fault) => Err(Rejection::new(Reason::QuotaExceeded, fault.message).into()),
+    let excess = capacity::mails(turn, from.len() + 1, bytes)?.or(turn.budget.exceeded(bytes + said));
+    match excess {
+        Some(excess) => Err(Rejection::new(Reason::QuotaExceeded, excess.to_string()).into()),
         None => Ok(Handover { from, to, asked }),
     }
 }

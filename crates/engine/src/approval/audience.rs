@@ -106,6 +106,6 @@ fn found(
         let missed = turn.directory()? != Directory::default() || !turn.session()?.audience.is_empty();
         return Ok(Err(missed.then_some(NoAudience::NoAddress { owner })));
     }
-    let fault = capacity::mails(turn, to.len(), mail_bytes(&to, subject, ""))?;
-    Ok(fault.map_or(Ok(to), |fault| Err(Some(NoAudience::TooMuch { problem: fault.message }))))
+    let excess = capacity::mails(turn, to.len(), mail_bytes(&to, subject, ""))?;
+    Ok(excess.map_or(Ok(to), |excess| Err(Some(NoAudience::TooMuch { excess }))))
 }

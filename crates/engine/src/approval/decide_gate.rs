@@ -1,7 +1,6 @@
 //! A person decides. A gate is decided once: `tests/corpus/checkpoint/sentences.tsv#6.2-1`.
 
 use switchward_machine::{Decision, Digest, GateSpec, OpenId, Resolve, RunId};
-use switchward_messages::shortage as shortage_text;
 use switchward_state::approval::{
     Closed, DecideGate, Grant, MailToken, OpenGate, PageProof, Resolution, TokenUse, Via,
 };
@@ -219,14 +218,14 @@ pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &OpenGate
     let session = turn.session()?;
     if session.grants.len() >= GRANTS_MAX {
         let shortage = Shortage::Grants { most: u32::try_from(GRANTS_MAX).unwrap_or(u32::MAX) };
-        let message = shortage_text(&shortage);
+        let message = shortage.to_string();
         return Err(Rejection::new(Reason::QuotaExceeded, message).shortage(shortage).into());
     }
     let asked = asked_call(turn.rows, turn.command, id, decide)?;
     let asked = asked.ok_or_else(|| switchward_state::ViewError("the gate is about no call".into()))?;
     let GrantPlan { rules, call, over } = asked;
     if let Some((reason, shortage)) = over {
-        let message = format!("{}; the gate stays open", shortage_text(&shortage));
+        let message = format!("{shortage}; the gate stays open");
         return Err(Rejection::new(reason, message).shortage(shortage).into());
     }
     let mut reserved = None;
@@ -235,7 +234,7 @@ pub(crate) fn granting(turn: &Turn<'_, '_>, decide: &DecideGate, open: &OpenGate
         match &check.outcome {
             LimitOutcome::Full { money, capability, wait_ms } => {
                 let shortage = Shortage::Limit { capability: capability.clone() };
-                let message = format!("{}; the gate stays open", shortage_text(&shortage));
+                let message = format!("{shortage}; the gate stays open");
                 let reason = if *money { Reason::BudgetExhausted } else { Reason::RateLimited };
                 return Err(Rejection::new(reason, message)
                     .fact("capability", capability)

@@ -30,7 +30,7 @@ pub(crate) fn pass_on(
         head: None,
     };
     match capacity::effects(turn, 1, effect.bytes())? {
-        Some(fault) => capacity::unsent(turn, open.head.run, &fault)?,
+        Some(excess) => capacity::unsent(turn, open.head.run, excess)?,
         None => {
             turn.send(open.head.run, effect)?;
         }

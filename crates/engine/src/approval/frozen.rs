@@ -10,11 +10,11 @@
 use serde_json::{Map, Value, json};
 use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, reserved_keys::EVENT_KEY};
 use switchward_state::limits::{PENDING_INPUT_BYTES_MAX, PENDING_INPUTS_MAX};
-use switchward_state::run::{Json, PendingFact, PendingInput, RunEvent, Writer};
+use switchward_state::run::{Json, PendingFact, PendingInput, RunEvent, WriteProblem, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{ItemKind, ReadRows as _, Reason, Rejection};
 
-use crate::run::data::{self, BadWrite};
+use crate::run::data;
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
 
@@ -49,14 +49,14 @@ pub(crate) fn fits(
     turn: &Turn<'_, '_>,
     run: RunId,
     values: &Map<String, Value>,
-) -> Result<Result<(), BadWrite>, Stop> {
+) -> Result<Result<(), WriteProblem>, Stop> {
     let machine = turn.machine(&*turn.run(run)?)?;
     let mut scope = Scope::of_run(turn, run)?;
     for input in &turn.run(run)?.pending {
         scope = merged(&machine, scope, input.data()).unwrap_or_else(|(scope, _)| scope);
     }
     let fits = merged(&machine, scope, &Json(Value::Object(values.clone())));
-    Ok(fits.map(|_| ()).map_err(|(_, bad)| bad))
+    Ok(fits.map(|_| ()).map_err(|(_, problem)| problem))
 }
 
 /// Refuses an input that cannot be kept until the approval is decided.
@@ -123,8 +123,8 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Port>,
                 scope
             }
             // It fitted when it came, and what was decided since has taken its space.
-            Err((scope, bad)) => {
-                let warning = SessionWarning::WaitedDataFull { problem: bad.0 };
+            Err((scope, problem)) => {
+                let warning = SessionWarning::WaitedDataFull { problem };
                 turn.emit(SessionEvent::Warned { warning })?;
                 scope
             }
@@ -146,11 +146,11 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Port>,
 }
 
 /// What data hold once an input is merged into them: all of it, or nothing.
-fn merged(machine: &Machine, scope: Scope, data: &Json) -> Result<Scope, (Scope, BadWrite)> {
+fn merged(machine: &Machine, scope: Scope, data: &Json) -> Result<Scope, (Scope, WriteProblem)> {
     let mut after = scope.clone();
     for (key, value) in data.0.as_object().into_iter().flatten() {
-        if let Err(bad) = data::merge(machine, &mut after, key, value.clone()) {
-            return Err((scope, bad));
+        if let Err(problem) = data::merge(machine, &mut after, key, value.clone()) {
+            return Err((scope, problem));
         }
     }
     Ok(after)

@@ -3,18 +3,16 @@
 
 use serde_json::Value;
 use switchward_machine::{Boundary, ExitIx, GateIx, GateKind, OpenId, RunId};
-use switchward_messages::session_warning;
 use switchward_state::ViewError;
 use switchward_state::approval::{ApprovalEvent, Gate, GateRequest, RequestSubject};
 use switchward_state::delivery::EffectBody;
-use switchward_state::run::{RunEvent, json_length};
+use switchward_state::run::{Fault, RunEvent, json_length};
 use switchward_state::session::{SessionEvent, SessionWarning};
 
 use crate::approval::resolve::held_port;
 use crate::approval::{audience, mails, reminders, shown, votes};
 use crate::delivery::capacity;
 use crate::delivery::messages::{Approvers, ComposedMessage, People, approvers, worded};
-use crate::fault::Fault;
 use crate::next::Next;
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
@@ -56,8 +54,8 @@ pub(crate) fn open(
         Err(fault) => return Ok(Some(fault)),
     };
     let values = shown::values(&machine, &scope, &inquiry.message);
-    let fault = capacity::mails(turn, composed.to.len(), composed.bytes())?;
-    if let Some(fault) = fault.or(turn.budget.check_bytes(gate_bytes(&composed, &values))) {
+    let excess = capacity::mails(turn, composed.to.len(), composed.bytes())?;
+    if let Some(fault) = excess.map(Fault::from).or(turn.budget.check_bytes(gate_bytes(&composed, &values))) {
         return Ok(Some(fault));
     }
     let asked = GateRequest {
@@ -79,8 +77,8 @@ pub(crate) fn open(
         codes: Vec::new(),
         request: 0,
     };
-    if let Some(problem) = shown::record(turn, run, found.record.as_deref(), values, &asked)? {
-        return Ok(Some(Fault::operation(session_warning(&problem))));
+    if let Some(full) = shown::record(turn, run, found.record.as_deref(), values, &asked)? {
+        return Ok(Some(full.into()));
     }
     let gate = OpenId(turn.session()?.next_id);
     let (kind, subject) = (found.kind, asked.subject.clone());
@@ -111,8 +109,8 @@ pub(crate) fn attempt(
     // An error may be ignored, and an approval that nobody was asked for may not.
     let node = turn.run(run)?.node;
     let refused = held_port(turn, run, exit)?;
-    turn.emit(RunEvent::Faulted { run, node, code: fault.code, message: fault.message.clone() })?;
-    let warning = SessionWarning::NoRecipients { problem: fault.message.clone() };
+    turn.emit(RunEvent::Faulted { run, node, fault: fault.clone() })?;
+    let warning = SessionWarning::NoRecipients { fault };
     turn.emit(SessionEvent::Warned { warning })?;
     turn.emit(RunEvent::Rested { run, refused })?;
     Ok(Next::Rest)

@@ -89,7 +89,7 @@ pub(crate) fn inform(
 /// Sends a mail if it may go out; if not, records that it is not sent.
 pub(crate) fn send(turn: &mut Turn<'_, '_>, run: RunId, mail: EffectBody) -> Result<(), Stop> {
     match capacity::mails(turn, 1, mail.bytes())? {
-        Some(fault) => capacity::unsent(turn, run, &fault),
+        Some(excess) => capacity::unsent(turn, run, excess),
         None => turn.send(run, mail).map(|_| ()),
     }
 }

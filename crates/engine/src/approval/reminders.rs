@@ -45,8 +45,8 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(
     }
     let next = remind.after(turn.now());
     turn.emit(ApprovalEvent::Reminded { gate, to: to.clone(), next })?;
-    if let Some(fault) = over {
-        let trouble = GateTrouble::NotReminded { problem: fault.message };
+    if let Some(excess) = over {
+        let trouble = GateTrouble::NotReminded { excess };
         let warning = SessionWarning::AtGate { gate, trouble };
         turn.emit(SessionEvent::Warned { warning })?;
     }

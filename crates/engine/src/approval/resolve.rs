@@ -52,8 +52,8 @@ pub(crate) fn close(
         "comment": given.comment,
         "at": time_text(turn.now()),
     });
-    if let Some(warning) = merge_below(turn, open.head.run, &key, value, Writer::Person)? {
-        turn.emit(SessionEvent::Warned { warning })?;
+    if let Some(full) = merge_below(turn, open.head.run, &key, value, Writer::Person)? {
+        turn.emit(SessionEvent::Warned { warning: full.into() })?;
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Deferral) -
                     Deferral::Ended(_)
                     | Deferral::Again
                     | Deferral::Judged
-                    | Deferral::Fault { .. }
+                    | Deferral::Fault(_)
                     | Deferral::Chosen(_),
                 )
                 | None,

@@ -4,6 +4,7 @@ use switchward_machine::{Inquiry, OpenId, Rounds, RunId};
 use switchward_state::approval::{ApprovalEvent, GateRequest, OpenGate, VoteFact};
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::ADDRESSEES_MAX;
+use switchward_state::run::Fault;
 use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning};
 use switchward_state::{Key, ReadRows as _};
 
@@ -69,18 +70,18 @@ fn contacts(
     turn: &Turn<'_, '_>,
     run: RunId,
     rounds: Option<&Rounds>,
-) -> Result<(Approvers, Option<String>), Stop> {
-    let (mut found, mut problem) = (Approvers { to: Vec::new(), dropped: Vec::new() }, None);
+) -> Result<(Approvers, Option<Fault>), Stop> {
+    let (mut found, mut fault) = (Approvers { to: Vec::new(), dropped: Vec::new() }, None);
     if let Some(rounds) = rounds.filter(|rounds| !rounds.to.is_empty()) {
         match approvers(&Scope::of_run(turn, run)?, &rounds.to, &People::of(turn)?) {
             Ok(approvers) => found = approvers,
-            Err(fault) => problem = Some(fault.message),
+            Err(faulty) => fault = Some(faulty),
         }
     }
     if found.to.is_empty() {
         found.to = turn.directory()?.all(&turn.settled(run)?.escalation.value);
     }
-    Ok((found, problem))
+    Ok((found, fault))
 }
 
 /// The contacts are asked with the words that the first were asked with.
@@ -91,7 +92,7 @@ fn escalate(
     asked: &GateRequest,
     rounds: Option<&Rounds>,
 ) -> Result<(), Stop> {
-    let (Approvers { mut to, dropped }, mut problem) = contacts(turn, run, rounds)?;
+    let (Approvers { mut to, dropped }, mut fault) = contacts(turn, run, rounds)?;
     // People who have approved are not asked again.
     let directory = turn.directory()?;
     to.retain(|one| !asked.has_voted(one, &directory));
@@ -100,10 +101,10 @@ fn escalate(
     new.truncate(ADDRESSEES_MAX.saturating_sub(asked.to.len()));
     to.retain(|one| known(one) || new.contains(one));
     let bytes = mail_bytes(to.iter(), &asked.subject, &asked.body);
-    if let Some(fault) = capacity::mails(turn, to.len(), bytes)? {
+    if let Some(excess) = capacity::mails(turn, to.len(), bytes)? {
         to.clear();
         new.clear();
-        problem = Some(fault.message);
+        fault = Some(excess.into());
     }
     let due = rounds.map(|rounds| turn.now().after_ms(rounds.every_ms));
     turn.emit(ApprovalEvent::Escalated { gate, to: new, due })?;
@@ -112,8 +113,8 @@ fn escalate(
         turn.emit(ApprovalEvent::Votes(VoteFact::Dropped { gate, who: dropped }))?;
     }
     votes::escalated(turn, gate)?;
-    if let Some(problem) = problem {
-        let warning = SessionWarning::AtGate { gate, trouble: GateTrouble::NobodyElse { problem } };
+    if let Some(fault) = fault {
+        let warning = SessionWarning::AtGate { gate, trouble: GateTrouble::NobodyElse { fault } };
         turn.emit(SessionEvent::Warned { warning })?;
     }
     for one in to {

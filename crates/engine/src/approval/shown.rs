@@ -12,9 +12,8 @@ use switchward_machine::{
 use switchward_state::approval::GateRequest;
 use switchward_state::policy::canonical_of;
 use switchward_state::run::Writer;
-use switchward_state::session::SessionWarning;
 
-use crate::run::data;
+use crate::run::data::{self, DataFull};
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
 
@@ -84,7 +83,7 @@ pub(crate) fn record(
     key: Option<&str>,
     values: Map<String, Value>,
     asked: &GateRequest,
-) -> Result<Option<SessionWarning>, Stop> {
+) -> Result<Option<DataFull>, Stop> {
     let Some(key) = key else { return Ok(None) };
     if values.is_empty() && !data::has_below(turn, run, key, SHOWN)? {
         return Ok(None);

@@ -4,20 +4,18 @@
 
 use serde_json::{Value, json};
 use switchward_machine::{Decision, GateIx, OpenId, Port, Resolve, RunId, reserved_keys::TASKS};
-use switchward_messages::session_warning;
 use switchward_state::approval::{
     ApprovalEvent, Gate, GateRequest, OpenGate, Part, RequestSubject, Resolution, Via,
 };
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::TASK_BYTES_MAX;
-use switchward_state::run::{Deferral, Json, Writer};
+use switchward_state::run::{Deferral, Fault, Json, RecipientsProblem, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Key, ReadRows as _, ViewError};
 
 use crate::approval::{mails, reminders, resolve};
 use crate::delivery::capacity;
 use crate::delivery::messages::{PARTICIPANT, People, participants, worded};
-use crate::fault::Fault;
 use crate::next::Next;
 use crate::run::data::put_below;
 use crate::run::scope::Scope;
@@ -52,9 +50,7 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     };
     let said = composed.body.len() + composed.subject.as_ref().map_or(0, String::len);
     if said.saturating_mul(composed.to.len()) > TASK_BYTES_MAX {
-        let message =
-            format!("the requests to all participants together have more than {TASK_BYTES_MAX} bytes");
-        return Ok(Next::Fault(Fault::recipients(message)));
+        return Ok(Next::Fault(RecipientsProblem::TaskBytes.into()));
     }
     if composed.to.is_empty() {
         let warning = SessionWarning::NoParticipants { state: state.to_owned() };
@@ -64,9 +60,11 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
             Some(fault) => Next::Fault(fault),
         });
     }
-    let fault = capacity::mails(turn, composed.to.len(), composed.bytes())?;
+    let excess = capacity::mails(turn, composed.to.len(), composed.bytes())?;
     // Each gate says what its mail says.
-    if let Some(fault) = fault.or(turn.budget.check_bytes(composed.bytes().saturating_mul(2))) {
+    if let Some(fault) =
+        excess.map(Fault::from).or(turn.budget.check_bytes(composed.bytes().saturating_mul(2)))
+    {
         return Ok(Next::Fault(fault));
     }
     let first = OpenId(turn.session()?.next_id);
@@ -138,9 +136,7 @@ fn over(
     let answers = answers(turn, part)?;
     match keep(turn, open.head.run, answers)? {
         None => resolve::resolved(turn, open, resolve),
-        Some(Fault { code, message }) => {
-            resolve::now_or_later(turn, open.head.run, Deferral::Fault { code, message })
-        }
+        Some(fault) => resolve::now_or_later(turn, open.head.run, Deferral::Fault(fault)),
     }
 }
 
@@ -171,6 +167,6 @@ fn answers(turn: &Turn<'_, '_>, part: Part) -> Result<Vec<Value>, Stop> {
 
 /// Writes the answers down. A task whose answers the data cannot hold has failed.
 fn keep(turn: &mut Turn<'_, '_>, run: RunId, answers: Vec<Value>) -> Result<Option<Fault>, Stop> {
-    let problem = put_below(turn, run, TASKS, Value::Array(answers), Writer::Person)?;
-    Ok(problem.map(|problem| Fault::operation(session_warning(&problem))))
+    let full = put_below(turn, run, TASKS, Value::Array(answers), Writer::Person)?;
+    Ok(full.map(Fault::from))
 }

@@ -8,10 +8,10 @@ use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::limits::{
     EFFECT_BYTES, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_SHOWN_BYTES_MAX,
 };
+use switchward_state::run::{Fault, RecipientsProblem};
 use switchward_state::{Key, ReadRows as _, SharedRow};
 
 use crate::delivery::capacity;
-use crate::fault::Fault;
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
 
@@ -66,8 +66,8 @@ pub(crate) fn send(
         Channel::Email => capacity::mails(turn, count, bytes)?,
         Channel::Chat | Channel::Webhook => capacity::effects(turn, count, bytes)?,
     };
-    if let Some(fault) = over {
-        return Ok(Some(fault));
+    if let Some(excess) = over {
+        return Ok(Some(excess.into()));
     }
     for effect in composed.effects(None) {
         turn.send(run, effect)?;
@@ -133,10 +133,9 @@ pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Resul
 pub(crate) fn recipients(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
     let same = |one: &str, other: &str| one == other;
     let found = named(scope, list, people, RECIPIENTS_MAX, same, &|_, _| true)?;
-    let many = || Fault::recipients(format!("a message goes to at most {RECIPIENTS_MAX}"));
-    let found = found.ok_or_else(many)?;
+    let found = found.ok_or(RecipientsProblem::TooMany)?;
     if found.is_empty() {
-        return Err(Fault::recipients("the message has nobody to go to"));
+        return Err(RecipientsProblem::Nobody.into());
     }
     Ok(found)
 }
@@ -163,10 +162,10 @@ pub(crate) fn approvers(scope: &Scope, list: &[Recipient], people: &People) -> R
     };
     let same = |one: &str, other: &str| one == other;
     let to = named(scope, list, people, RECIPIENTS_MAX, same, &counts)?;
-    let to = to.ok_or_else(|| Fault::recipients(format!("a message goes to at most {RECIPIENTS_MAX}")))?;
+    let to = to.ok_or(RecipientsProblem::TooMany)?;
     let dropped = dropped.into_inner();
     if to.is_empty() && dropped.is_empty() {
-        return Err(Fault::recipients("the message has nobody to go to"));
+        return Err(RecipientsProblem::Nobody.into());
     }
     Ok(Approvers { to, dropped })
 }
@@ -175,7 +174,7 @@ pub(crate) fn approvers(scope: &Scope, list: &[Recipient], people: &People) -> R
 /// regard to case, as at the gates.
 pub(crate) fn participants(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
     let found = named(scope, list, people, PARTICIPANTS_MAX, str::eq_ignore_ascii_case, &|_, _| true)?;
-    found.ok_or_else(|| Fault::recipients(format!("at most {PARTICIPANTS_MAX} take part in a task")))
+    Ok(found.ok_or(RecipientsProblem::TooManyParticipants)?)
 }
 
 /// Those whom a list names and who count, each once; `None` if there are more than the maximum.
@@ -219,7 +218,7 @@ fn values(scope: &Scope, recipient: &Recipient, people: &People) -> Result<Vec<V
             None | Some(Value::Null) => Vec::new(),
             Some(Value::Array(items)) => items.clone(),
             Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
-                return Err(Fault::recipients(format!("{} must be a list of texts", path.as_str())));
+                return Err(RecipientsProblem::NoList { path: path.as_str().to_owned() }.into());
             }
         },
     })
@@ -237,17 +236,17 @@ fn address(value: Value) -> Result<Option<String>, Fault> {
     match value {
         Value::String(text) if text.trim().is_empty() => Ok(None),
         Value::String(text) if text.len() > RECIPIENT_BYTES_MAX => {
-            Err(Fault::recipients(format!("an address has at most {RECIPIENT_BYTES_MAX} bytes")))
+            Err(RecipientsProblem::AddressLength.into())
         }
         Value::String(text) if text.chars().any(char::is_control) => {
-            Err(Fault::recipients(format!("{text:?} is no address")))
+            Err(RecipientsProblem::NoAddress { value: format!("{text:?}") }.into())
         }
         Value::String(text) => Ok(Some(text.trim().to_owned())),
         Value::Null => Ok(None),
         other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
             let mut shown = other.to_string();
             shown.truncate(shown.floor_char_boundary(RESULT_SHOWN_BYTES_MAX));
-            Err(Fault::recipients(format!("{shown} is no address")))
+            Err(RecipientsProblem::NoAddress { value: shown }.into())
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 use switchward_machine::{AddressPattern, ArgRule};
-use switchward_messages::{CallProblem, call_problem};
-use switchward_state::policy::Args;
+use switchward_state::policy::{Args, CallProblem};
 
 /// Why the arguments break the rule, or nothing.
-pub(crate) fn broken(rule: &ArgRule, args: &Args) -> Option<String> {
+pub(crate) fn broken(rule: &ArgRule, args: &Args) -> Option<CallProblem> {
     match rule {
         ArgRule::Mail { from, to } => mail(from.as_deref(), to.as_deref(), args).err(),
     }
@@ -14,12 +13,17 @@ pub(crate) fn broken(rule: &ArgRule, args: &Args) -> Option<String> {
 
 /// A mail's sender must be in `from` and every recipient in `to`, if the lists are given. What cannot be read as
 /// addresses is in no list.
-fn mail(from: Option<&[AddressPattern]>, to: Option<&[AddressPattern]>, args: &Args) -> Result<(), String> {
-    let value: Value = serde_json::from_slice(args.json()).map_err(|error| error.to_string())?;
+fn mail(
+    from: Option<&[AddressPattern]>,
+    to: Option<&[AddressPattern]>,
+    args: &Args,
+) -> Result<(), CallProblem> {
+    let unread = |error: serde_json::Error| CallProblem::Arguments { diagnostic: error.to_string() };
+    let value: Value = serde_json::from_slice(args.json()).map_err(unread)?;
     if let Some(list) = from {
         let senders = addresses(&value, "from")?;
         if senders.is_empty() {
-            return Err(call_problem(CallProblem::NoSender));
+            return Err(CallProblem::NoSender);
         }
         within(list, &senders, |address| CallProblem::SenderNotListed { address })?;
     }
@@ -29,7 +33,7 @@ fn mail(from: Option<&[AddressPattern]>, to: Option<&[AddressPattern]>, args: &A
             all.extend(addresses(&value, field)?);
         }
         if all.is_empty() {
-            return Err(call_problem(CallProblem::NoRecipient));
+            return Err(CallProblem::NoRecipient);
         }
         within(list, &all, |address| CallProblem::RecipientNotListed { address })?;
     }
@@ -39,16 +43,16 @@ fn mail(from: Option<&[AddressPattern]>, to: Option<&[AddressPattern]>, args: &A
 fn within(
     list: &[AddressPattern],
     addresses: &[String],
-    problem: fn(&str) -> CallProblem<'_>,
-) -> Result<(), String> {
+    problem: fn(String) -> CallProblem,
+) -> Result<(), CallProblem> {
     match addresses.iter().find(|address| !list.iter().any(|pattern| pattern.covers(address))) {
-        Some(outside) => Err(call_problem(problem(outside))),
+        Some(outside) => Err(problem(outside.clone())),
         None => Ok(()),
     }
 }
 
 /// The addresses of a field: one text or a list of texts; a text may hold several, parted by commas.
-fn addresses(value: &Value, field: &str) -> Result<Vec<String>, String> {
+fn addresses(value: &Value, field: &str) -> Result<Vec<String>, CallProblem> {
     let texts: Vec<&Value> = match value.get(field) {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) => list.iter().collect(),
@@ -56,7 +60,7 @@ fn addresses(value: &Value, field: &str) -> Result<Vec<String>, String> {
     };
     let mut all = Vec::new();
     for text in texts {
-        let text = text.as_str().ok_or_else(|| call_problem(CallProblem::NoAddress { field }))?;
+        let text = text.as_str().ok_or_else(|| CallProblem::NoAddress { field: field.to_owned() })?;
         all.extend(text.split(',').map(|part| part.trim().to_owned()));
     }
     Ok(all)

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use switchward_machine::{
     Budget, BudgetUnit, Digest, Machine, Micros, Num, OpenId, SessionId, TenantId, Time,
 };
-use switchward_messages::{CallProblem, call_problem, shortage as shortage_text};
 use switchward_state::catalogue::Settings;
-use switchward_state::policy::{Authorize, LayerDecision, MatchedRule, Shortage};
+use switchward_state::policy::{Authorize, CallGrounds, CallProblem, LayerDecision, MatchedRule, Shortage};
 use switchward_state::run::Run;
 use switchward_state::session::{Meters, Session};
 use switchward_state::{Key, ReadRows, Reason, ViewError};
@@ -18,7 +17,7 @@ use crate::policy::judge::{Judged, PolicyDecision, judge};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Assessment {
     /// It is denied, whatever a ledger says.
-    Denied(Reason, String, Box<Grounds>),
+    Denied(Reason, CallGrounds, Box<Grounds>),
     /// An approval of exactly this call is at hand.
     Granted(u64),
     /// It depends on the decision, and on the limits if there are any.
@@ -60,13 +59,13 @@ pub(crate) fn assess(
     force: &InForce,
     call: &Authorize,
 ) -> Result<Assessment, ViewError> {
-    if let Some((reason, why)) = frozen(session, &force.run) {
-        return Ok(Assessment::Denied(reason, why, Box::default()));
+    if let Some((reason, problem)) = frozen(session, &force.run) {
+        return Ok(Assessment::Denied(reason, CallGrounds::Problem(problem), Box::default()));
     }
     let judged = judge(force, session, context.settings, &call.capability, &call.args);
     let said = Box::new(Grounds { rule: judged.rule.clone(), layers: judged.several() });
-    if let PolicyDecision::Deny(why) = judged.decision {
-        return Ok(Assessment::Denied(Reason::PolicyDenied, why, said));
+    if let PolicyDecision::Deny(problem) = judged.decision {
+        return Ok(Assessment::Denied(Reason::PolicyDenied, CallGrounds::Problem(problem), said));
     }
     let grant = grant(rows, context, session, call, &judged)?;
     // An approval holds its money already: redeeming it must not find its own reservation in the way.
@@ -77,7 +76,7 @@ pub(crate) fn assess(
     let reserved_micros = session.meters.reserved_micros.saturating_sub(held.0);
     let meters = Meters { reserved_micros, ..session.meters };
     if let Some((reason, shortage)) = over_budget(&force.caps, &meters, &call.capability, estimate) {
-        return Ok(Assessment::Denied(reason, shortage_text(&shortage), said));
+        return Ok(Assessment::Denied(reason, CallGrounds::Short(shortage), said));
     }
     Ok(match grant {
         Some((number, _)) => Assessment::Granted(number),
@@ -107,11 +106,11 @@ fn grant(
     Ok(None)
 }
 
-fn frozen(session: &Session, run: &Run) -> Option<(Reason, String)> {
+fn frozen(session: &Session, run: &Run) -> Option<(Reason, CallProblem)> {
     if session.status == switchward_machine::Status::Suspended {
-        return Some((Reason::StateMismatch, call_problem(CallProblem::Paused)));
+        return Some((Reason::StateMismatch, CallProblem::Paused));
     }
-    run.held.map(|_| (Reason::ApprovalPending, call_problem(CallProblem::Reviewed)))
+    run.held.map(|_| (Reason::ApprovalPending, CallProblem::Reviewed))
 }
 
 /// Returns the cap of a budget in this run. A parameter that was not set at the start has the definition's value.

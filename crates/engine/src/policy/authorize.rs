@@ -1,13 +1,12 @@
 //! May the agent call this? A denial is an answer and an event, not an error.
 
 use switchward_machine::{BudgetUnit, Digest, GateIx, GateKind, Micros, OpenId, Pattern, RunId, sends_mail};
-use switchward_messages::{CALL_APPROVED, call_asked, shortage as shortage_text};
 use switchward_state::approval::{Call, Gate, ProposedCall, RequestSubject};
 use switchward_state::delivery::EffectBody;
 use switchward_state::limits::{CALL_ID_BYTES_MAX, CALLS_OPEN_MAX, OPENS_MAX, RESERVATION_USABLE_MS};
 use switchward_state::policy::{
-    Authorize, Authorized, CallEffect, LedgerRule, LimitCheck, LimitOutcome, PolicyEvent, Remaining,
-    Shortage, by_ledger,
+    Authorize, Authorized, CallEffect, CallGrounds, LedgerRule, LimitCheck, LimitOutcome, PolicyEvent,
+    Remaining, Shortage, by_ledger,
 };
 use switchward_state::session::Session;
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
@@ -28,8 +27,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, call: &Authorize) -> Result<Reply, St
     let settings = turn.command.settings;
     let context = AssessmentContext { tenant: turn.tenant(), session: id, settings, now: turn.now() };
     match assess(turn.rows, &context, &session, &force, call)? {
-        Assessment::Denied(reason, message, said) => {
-            deny(turn, &session, call, Denial { reason, message, said: *said, retry_after_ms: None })
+        Assessment::Denied(reason, grounds, said) => {
+            deny(turn, &session, call, Denial { reason, grounds, said: *said, retry_after_ms: None })
         }
         Assessment::Granted(number) => redeem(turn, &force, call, number),
         Assessment::Open(judged) => judged_open(turn, &session, &force, call, judged),
@@ -61,9 +60,9 @@ fn judged_open(
         match &check.outcome {
             LimitOutcome::Full { money, capability, wait_ms } => {
                 let reason = if *money { Reason::BudgetExhausted } else { Reason::RateLimited };
-                let message = shortage_text(&Shortage::Limit { capability: capability.clone() });
+                let grounds = CallGrounds::Short(Shortage::Limit { capability: capability.clone() });
                 let retry_after_ms = Some(*wait_ms);
-                return deny(turn, session, call, Denial { reason, message, said, retry_after_ms });
+                return deny(turn, session, call, Denial { reason, grounds, said, retry_after_ms });
             }
             LimitOutcome::Available { .. }
                 if judged.decision == PolicyDecision::Allow && !check.is_reserved() =>
@@ -76,9 +75,9 @@ fn judged_open(
     match judged.decision.clone() {
         PolicyDecision::Ask(spec) => ask(turn, session, force, call, spec, &judged, left),
         PolicyDecision::Allow => allow(turn, session, force, call, &judged, left),
-        PolicyDecision::Deny(message) => {
-            let reason = Reason::PolicyDenied;
-            deny(turn, session, call, Denial { reason, message, said, retry_after_ms: None })
+        PolicyDecision::Deny(problem) => {
+            let (reason, grounds) = (Reason::PolicyDenied, CallGrounds::Problem(problem));
+            deny(turn, session, call, Denial { reason, grounds, said, retry_after_ms: None })
         }
     }
 }
@@ -103,13 +102,13 @@ pub(crate) fn stale() -> Stop {
 /// Why a call is denied.
 struct Denial {
     reason: Reason,
-    message: String,
+    grounds: CallGrounds,
     said: Grounds,
     retry_after_ms: Option<u64>,
 }
 
 fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: Denial) -> Result<Reply, Stop> {
-    let Denial { reason, message, said: Grounds { rule, layers }, retry_after_ms } = denial;
+    let Denial { reason, grounds, said: Grounds { rule, layers }, retry_after_ms } = denial;
     turn.emit(PolicyEvent::CallDenied {
         capability: call.capability.clone(),
         digest: call.args.digest(),
@@ -123,7 +122,7 @@ fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: De
     Ok(Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Deny,
         reason: Some(reason.code().to_owned()),
-        message,
+        grounds: Some(grounds),
         rule,
         gate: None,
         granted_by: None,
@@ -182,7 +181,7 @@ fn ask(
     Ok(Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Ask,
         reason: None,
-        message: call_asked(&call.capability),
+        grounds: Some(CallGrounds::Ask { capability: call.capability.clone() }),
         rule: judged.rule.clone(),
         gate: Some(gate),
         granted_by: None,
@@ -323,8 +322,8 @@ fn check_capacity(
     let Some(mail) = &call.mail else { return Ok(()) };
     let effects = mail.effects();
     let bytes = effects.iter().map(EffectBody::bytes).fold(0, usize::saturating_add);
-    let fault = capacity::mails_of(turn, session, effects.len(), bytes);
-    fault.map_or(Ok(()), |fault| Err(Rejection::new(Reason::QuotaExceeded, fault.message)))
+    let excess = capacity::mails_of(turn, session, effects.len(), bytes);
+    excess.map_or(Ok(()), |excess| Err(Rejection::new(Reason::QuotaExceeded, excess.to_string())))
 }
 
 /// The mail of a call goes out: the call is made, and nobody need report it. One that holds money, because it was
@@ -398,11 +397,10 @@ fn with_caps(
 }
 
 fn allowed(call: &Authorize, said: Grounds, granted_by: Option<OpenId>, remaining: Remaining) -> Reply {
-    let message = if granted_by.is_some() { CALL_APPROVED } else { "" };
     Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Allow,
         reason: None,
-        message: message.into(),
+        grounds: granted_by.map(|_| CallGrounds::Approved),
         rule: said.rule,
         gate: None,
         granted_by,

@@ -2,9 +2,8 @@
 
 use minicbor::{Decode, Encode};
 use switchward_machine::{BudgetUnit, SessionId, TenantId, Time};
-use switchward_messages::{CALL_APPROVED, call_allowed, call_asked};
 use switchward_state::catalogue::Settings;
-use switchward_state::policy::{Authorize, CallEffect, LayerDecision, LedgerRule, MatchedRule};
+use switchward_state::policy::{Authorize, CallEffect, CallGrounds, LayerDecision, LedgerRule, MatchedRule};
 use switchward_state::session::Session;
 use switchward_state::{ReadRows, Reason, View, ViewError};
 
@@ -21,9 +20,9 @@ pub struct Explanation {
     /// Why it would be denied.
     #[n(1)]
     pub reason: Option<Reason>,
-    /// A sentence for a person.
+    /// Why it would be decided like this.
     #[n(2)]
-    pub message: String,
+    pub grounds: CallGrounds,
     /// The rule that decides.
     #[n(3)]
     pub rule: Option<MatchedRule>,
@@ -112,7 +111,7 @@ pub fn explain(
     let mut explanation = Explanation {
         effect: CallEffect::Allow,
         reason: None,
-        message: String::new(),
+        grounds: CallGrounds::Approved,
         rule: None,
         granted: false,
         looked_at: looked_at(&force, &session, &call.capability),
@@ -122,21 +121,17 @@ pub fn explain(
     };
     let context = AssessmentContext { tenant, session: id, settings, now };
     match assess(rows, &context, &session, &force, call)? {
-        Assessment::Denied(reason, message, said) => {
+        Assessment::Denied(reason, grounds, said) => {
             let (reason, rule) = (Some(reason), said.rule);
-            explanation = Explanation { effect: CallEffect::Deny, reason, message, rule, ..explanation };
+            explanation = Explanation { effect: CallEffect::Deny, reason, grounds, rule, ..explanation };
         }
-        Assessment::Granted(_) => {
-            explanation.granted = true;
-            explanation.message = CALL_APPROVED.into();
-        }
+        Assessment::Granted(_) => explanation.granted = true,
         Assessment::Open(judged) => {
-            (explanation.effect, explanation.message) = match judged.decision {
-                PolicyDecision::Allow => {
-                    (CallEffect::Allow, call_allowed(&call.capability, judged.rule.as_ref()))
-                }
-                PolicyDecision::Ask(_) => (CallEffect::Ask, call_asked(&call.capability)),
-                PolicyDecision::Deny(why) => (CallEffect::Deny, why),
+            let (capability, rule) = (call.capability.clone(), judged.rule.clone());
+            (explanation.effect, explanation.grounds) = match judged.decision {
+                PolicyDecision::Allow => (CallEffect::Allow, CallGrounds::Allowed { capability, rule }),
+                PolicyDecision::Ask(_) => (CallEffect::Ask, CallGrounds::Ask { capability }),
+                PolicyDecision::Deny(problem) => (CallEffect::Deny, CallGrounds::Problem(problem)),
             };
             explanation.rule = judged.rule;
             explanation.limited = judged.limited;

@@ -1,9 +1,8 @@
 //! What the layers of a policy say of a capability, limits and budgets apart.
 
 use switchward_machine::{Fallback, GateIx, Layer, Machine, Otherwise, Rule};
-use switchward_messages::{CallProblem, call_problem};
 use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, Settings};
-use switchward_state::policy::{Args, CallEffect, LayerDecision, LedgerRule, MatchedRule};
+use switchward_state::policy::{Args, CallEffect, CallProblem, LayerDecision, LedgerRule, MatchedRule};
 use switchward_state::session::Session;
 
 use crate::policy::arguments;
@@ -30,11 +29,11 @@ pub(crate) enum PolicyDecision {
     /// If a person allows it at this gate of the definition.
     Ask(GateIx),
     /// Never; this is why.
-    Deny(String),
+    Deny(CallProblem),
 }
 
 impl PolicyDecision {
-    /// Without the gate and the words.
+    /// Without the gate and the reason.
     pub(crate) fn effect(&self) -> CallEffect {
         match self {
             Self::Allow => CallEffect::Allow,
@@ -154,10 +153,10 @@ fn listed(
             charge(limited, voice, rule);
         }
         let decision = match list {
-            "deny" => PolicyDecision::Deny(call_problem(CallProblem::Listed { capability })),
+            "deny" => PolicyDecision::Deny(CallProblem::Listed { capability: capability.to_owned() }),
             "ask" => match first.gate.or(machine.policy.ask_gate) {
                 Some(gate) => PolicyDecision::Ask(gate),
-                None => PolicyDecision::Deny(call_problem(CallProblem::NobodyToAsk { capability })),
+                None => PolicyDecision::Deny(CallProblem::NobodyToAsk { capability: capability.to_owned() }),
             },
             _ => PolicyDecision::Allow,
         };
@@ -179,14 +178,12 @@ fn otherwise(
         Otherwise::TenantDefault => (Some(settings.default_effect), Some(settings.default_set_in)),
     };
     let decision = match (effect, machine.policy.ask_gate) {
-        (None, _) => PolicyDecision::Deny(call_problem(CallProblem::NotListed)),
+        (None, _) => PolicyDecision::Deny(CallProblem::NotListed),
         (Some(DefaultEffect::Allow), _) => PolicyDecision::Allow,
         (Some(DefaultEffect::Ask), Some(gate)) => PolicyDecision::Ask(gate),
-        (Some(DefaultEffect::Ask), None) => {
-            PolicyDecision::Deny(call_problem(CallProblem::UnlistedNobodyToAsk))
-        }
+        (Some(DefaultEffect::Ask), None) => PolicyDecision::Deny(CallProblem::UnlistedNobodyToAsk),
         (Some(DefaultEffect::Deny), _) => {
-            PolicyDecision::Deny(call_problem(CallProblem::DeniedByDefault { layer: &voice.name, set_in }))
+            PolicyDecision::Deny(CallProblem::DeniedByDefault { layer: voice.name.clone(), set_in })
         }
     };
     let (layer, list) = (voice.name.clone(), "default".to_owned());

@@ -1,7 +1,6 @@
 //! A cap is set again on a live run, by an explicit and recorded call.
 
 use switchward_machine::{Budget, BudgetUnit, Machine, Micros, Num};
-use switchward_messages::still_caps;
 use switchward_state::policy::{PolicyEvent, RaiseCap};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Reason, Rejection, Reply};
@@ -61,8 +60,12 @@ fn of_tenant<'f>(force: &'f InForce, raise: &RaiseCap) -> impl Iterator<Item = (
 /// The refusal of a raise without a cap that an operator may raise.
 fn not_raised(machine: &Machine, force: &InForce, raise: &RaiseCap) -> Rejection {
     if let Some((layer, cap)) = of_tenant(force, raise).next() {
-        let message =
-            format!("the definition has no cap called {}; {}", raise.param, still_caps(layer, Micros(cap)));
+        let message = format!(
+            "the definition has no cap called {}; {layer} still caps the session at {} USD; only the tenant's admin \
+             changes that, by setting another version of the policy",
+            raise.param,
+            Micros(cap)
+        );
         return Rejection::new(Reason::StateMismatch, message).fact("layer", layer);
     }
     let known = machine.params.iter().map(|param| param.name.as_str());

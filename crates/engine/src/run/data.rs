@@ -4,15 +4,13 @@ use serde_json::{Map, Value};
 use switchward_expr::{DataType, Reducer, reduce};
 use switchward_machine::{Machine, Mapped, RunId};
 use switchward_state::limits::{DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_KEY_BYTES_MAX, DATA_KEYS_MAX};
-use switchward_state::run::{Json, RunEvent, Writer, json_depth, json_length};
+use switchward_state::run::{
+    Fault, FaultCause, Json, RunEvent, WriteProblem, Writer, json_depth, json_length,
+};
 use switchward_state::session::{SessionEvent, SessionWarning};
 
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
-
-/// A value that may not be written; nothing of it is. What exactly, for a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct BadWrite(pub(crate) String);
 
 /// Merges a value into what a key holds. Returns how many bytes of JSON it holds then. Nobody but the engine writes
 /// the machine's reserved keys, whatever the value's origin.
@@ -21,9 +19,9 @@ pub(crate) fn merge(
     scope: &mut Scope,
     key: &str,
     value: Value,
-) -> Result<usize, BadWrite> {
+) -> Result<usize, WriteProblem> {
     if machine.reserves(key) {
-        return Err(BadWrite(format!("{key:?} is written by the engine alone")));
+        return Err(WriteProblem::Reserved { key: key.to_owned() });
     }
     put(machine, scope, key, value)
 }
@@ -36,35 +34,55 @@ pub(crate) fn copy(
     scope: &mut Scope,
     mapped: &Mapped,
     value: Value,
-) -> Result<usize, BadWrite> {
+) -> Result<usize, WriteProblem> {
     if mapped.from.as_str() == mapped.to && from.reserves(&mapped.to) {
         return put(machine, scope, &mapped.to, value);
     }
     merge(machine, scope, &mapped.to, value)
 }
 
-fn put(machine: &Machine, scope: &mut Scope, key: &str, value: Value) -> Result<usize, BadWrite> {
+fn put(machine: &Machine, scope: &mut Scope, key: &str, value: Value) -> Result<usize, WriteProblem> {
     if key.is_empty() || key.len() > DATA_KEY_BYTES_MAX {
-        return Err(BadWrite(format!("a key must be 1 to {DATA_KEY_BYTES_MAX} bytes")));
+        return Err(WriteProblem::KeyLength);
     }
     if json_depth(&value) > DATA_DEPTH_MAX {
-        return Err(BadWrite(format!("{key:?} is nested deeper than {DATA_DEPTH_MAX}")));
+        return Err(WriteProblem::TooDeep { key: key.to_owned() });
     }
     let before = scope.key(key);
     if before.is_none() && scope.keys() >= DATA_KEYS_MAX {
-        return Err(BadWrite(format!("there are {DATA_KEYS_MAX} keys already")));
+        return Err(WriteProblem::TooManyKeys);
     }
     let (holds, reducer) =
         machine.field(key).map_or((DataType::Any, Reducer::Overwrite), |field| (field.holds, field.reducer));
     let merged = reduce(before, reducer, holds, value);
-    let merged = merged.map_err(|clash| BadWrite(format!("{key:?}: {clash}")))?;
+    let merged =
+        merged.map_err(|clash| WriteProblem::Clash { key: key.to_owned(), diagnostic: clash.to_string() })?;
     let (was, grown) = (before.map_or(0, json_length), json_length(&merged));
     let all = scope.bytes().saturating_sub(was).saturating_add(grown);
     if all > DATA_BYTES_MAX {
-        return Err(BadWrite(format!("{key:?} would make the data larger than {DATA_BYTES_MAX} bytes")));
+        return Err(WriteProblem::TooLarge { key: key.to_owned() });
     }
     scope.hold(key, merged, all);
     Ok(grown)
+}
+
+/// The data would become too large if something was written below a reserved key.
+pub(crate) struct DataFull {
+    key: String,
+    /// The name of the state below that key.
+    state: String,
+}
+
+impl From<DataFull> for SessionWarning {
+    fn from(DataFull { key, state }: DataFull) -> Self {
+        Self::DataFull { key, state }
+    }
+}
+
+impl From<DataFull> for Fault {
+    fn from(DataFull { key, state }: DataFull) -> Self {
+        FaultCause::DataFull { key, state }.into()
+    }
 }
 
 /// Writes something of the run's state below a reserved key of the data, under the state's name; nothing if the machine
@@ -77,8 +95,8 @@ pub(crate) fn keep_below(
     value: Value,
     by: Writer,
 ) -> Result<(), Stop> {
-    if let Some(warning) = put_below(turn, run, key, value, by)? {
-        turn.emit(SessionEvent::Warned { warning })?;
+    if let Some(full) = put_below(turn, run, key, value, by)? {
+        turn.emit(SessionEvent::Warned { warning: full.into() })?;
     }
     Ok(())
 }
@@ -90,7 +108,7 @@ pub(crate) fn put_below(
     key: &str,
     value: Value,
     by: Writer,
-) -> Result<Option<SessionWarning>, Stop> {
+) -> Result<Option<DataFull>, Stop> {
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
     if !machine.reserves(key) {
@@ -101,7 +119,7 @@ pub(crate) fn put_below(
     let scope = Scope::of_run(turn, run)?;
     let mut all = scope.key(key).and_then(Value::as_object).cloned().unwrap_or_else(Map::new);
     if scope.bytes().saturating_add(json_length(&value)).saturating_add(state.len()) > DATA_BYTES_MAX {
-        return Ok(Some(SessionWarning::DataFull { key: key.to_owned(), state }));
+        return Ok(Some(DataFull { key: key.to_owned(), state }));
     }
     all.insert(state, value);
     let value = Json(Value::Object(all));
@@ -121,7 +139,7 @@ pub(crate) fn merge_below(
     key: &str,
     fields: Value,
     by: Writer,
-) -> Result<Option<SessionWarning>, Stop> {
+) -> Result<Option<DataFull>, Stop> {
     let mut all = below(turn, run, key)?.unwrap_or_default();
     if let Value::Object(fields) = fields {
         all.extend(fields);

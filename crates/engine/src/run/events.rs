@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use switchward_expr::classify;
 use switchward_machine::{Node, Port, RunId, Wait, reserved_keys::WAIT};
 use switchward_state::limits::EVENT_WORDS_BYTES_MAX;
-use switchward_state::run::{RunEvent, Writer};
+use switchward_state::run::{RunEvent, WriteProblem, Writer};
 use switchward_state::session::Early;
 
 use crate::run::data;
@@ -110,7 +110,7 @@ pub(crate) fn merged(
     turn: &Turn<'_, '_>,
     run: RunId,
     values: &Map<String, Value>,
-) -> Result<Result<Vec<(String, Value)>, data::BadWrite>, Stop> {
+) -> Result<Result<Vec<(String, Value)>, WriteProblem>, Stop> {
     let machine = turn.machine(&*turn.run(run)?)?;
     let mut scope = Scope::of_run(turn, run)?;
     for (key, value) in values {

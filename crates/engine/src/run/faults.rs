@@ -2,11 +2,10 @@
 
 use switchward_machine::{Boundary, Ending, Outcome, RunId};
 use switchward_state::ViewError;
-use switchward_state::run::RunEvent;
+use switchward_state::run::{EndComment, Fault, RunEvent};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::work::{OpenItemBody, TimerItem, Why};
 
-use crate::fault::Fault;
 use crate::next::Next;
 use crate::run::leave::{exit_on, void};
 use crate::turn::{Stop, Turn};
@@ -16,9 +15,9 @@ pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Resul
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
     let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
-    let (stands, again) = (at.node, fault.code.is_retryable() && at.attempt < node.attempts.max);
+    let (stands, again) = (at.node, fault.code().is_retryable() && at.attempt < node.attempts.max);
     drop(at);
-    turn.emit(RunEvent::Faulted { run, node: stands, code: fault.code, message: fault.message.clone() })?;
+    turn.emit(RunEvent::Faulted { run, node: stands, fault: fault.clone() })?;
     if again {
         void(turn, run)?;
         if node.attempts.backoff_ms == 0 {
@@ -30,17 +29,16 @@ pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Resul
     }
     let failed = |reason: &str| {
         let ending = Ending { outcome: Outcome::Failed, reason: Some(reason.to_owned()) };
-        Next::End(ending, fault.message.clone())
+        Next::End(ending, EndComment::Fault(fault.clone()))
     };
     Ok(match &node.boundary {
-        Boundary::Fail => failed(fault.code.word()),
+        Boundary::Fail => failed(fault.code().word()),
         Boundary::Port(port) => match exit_on(node, port) {
             Some(exit) => Next::Take(exit),
             None => failed("port_unconnected"),
         },
         Boundary::Ignore(port) => {
-            let warning =
-                SessionWarning::Ignored { state: node.name.clone(), problem: fault.message.clone() };
+            let warning = SessionWarning::Ignored { state: node.name.clone(), fault };
             turn.emit(SessionEvent::Warned { warning })?;
             Next::Settle(port.clone())
         }

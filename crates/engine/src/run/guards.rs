@@ -3,10 +3,9 @@
 use serde_json::Value;
 use switchward_expr::{compare, confirmed};
 use switchward_machine::{ExitIx, Guard, RunId};
-use switchward_state::run::Judged;
+use switchward_state::run::{Fault, FaultCause, Judged};
 use switchward_state::{Key, ReadRows as _};
 
-use crate::fault::Fault;
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
 
@@ -70,7 +69,7 @@ impl Looked {
                 let holds = right.and_then(|right| {
                     compare(self.scope.get(left), *op, &right).map_err(|error| error.to_string())
                 });
-                holds.map_or_else(|error| GuardResult::Error(Fault::guard(error)), GuardResult::of)
+                holds.map_or_else(GuardResult::error, GuardResult::of)
             }
             Guard::Called { tool, success } => GuardResult::of(
                 self.called.iter().any(|(name, worked)| name == tool && (*worked || !success)),
@@ -96,6 +95,10 @@ pub(crate) enum GuardResult {
 impl GuardResult {
     fn of(holds: bool) -> Self {
         if holds { Self::Pass } else { Self::Fail }
+    }
+
+    fn error(diagnostic: String) -> Self {
+        Self::Error(FaultCause::Guard { diagnostic }.into())
     }
 }
 

@@ -32,10 +32,10 @@ pub(crate) fn public(event: &RunEvent, machines: &Machines) -> Option<PublicEven
             .with(RUN_FIELD, run.0)
             .with("status", ending.outcome.status().word())
             .with("reason", ending.reason.as_deref().unwrap_or_default())
-            .with("comment", comment),
+            .with_comment(comment),
         RunEvent::Ended { ending, comment, .. } => PublicEvent::new(ended(ending.outcome))
             .with("reason", ending.reason.as_deref().unwrap_or_default())
-            .with("comment", comment),
+            .with_comment(comment),
         RunEvent::Left { run, node, exit } => left(machines, *run, *node, *exit)?,
         RunEvent::Activated { run } => PublicEvent::new("run.activated").with(RUN_FIELD, run.0),
         RunEvent::ChildCreated { run, definition, version, parent, .. } => PublicEvent::new("run.started")
@@ -48,10 +48,10 @@ pub(crate) fn public(event: &RunEvent, machines: &Machines) -> Option<PublicEven
         RunEvent::Wrote { key, value, .. } => {
             PublicEvent::new("data.recorded").with("key", key).with("value", &value.0)
         }
-        RunEvent::Faulted { run, node, code, message } => PublicEvent::new("pass.failed")
+        RunEvent::Faulted { run, node, fault } => PublicEvent::new("pass.failed")
             .with("state", if *run == RUN { String::new() } else { machines.name(*run, *node) })
-            .with("code", code)
-            .with("message", message),
+            .with("code", fault.code())
+            .with_facts("message", fault),
         RunEvent::Restarted { asked, .. } => PublicEvent::new("state.retried").with("asked", asked),
         RunEvent::EventRecorded { key, early, source, .. } => PublicEvent::new("event.recorded")
             .with("key", key)

@@ -33,8 +33,9 @@ pub(crate) fn merged(
     let machine = turn.machine(&*turn.run(run)?)?;
     let mut scope = Scope::of_run(turn, run)?;
     for (key, value) in values {
-        data::merge(&machine, &mut scope, key, value.clone()).map_err(|bad| {
-            Rejection::new(Reason::SchemaViolation, bad.0).fact("field", format!("values.{key}"))
+        data::merge(&machine, &mut scope, key, value.clone()).map_err(|problem| {
+            Rejection::new(Reason::SchemaViolation, problem.to_string())
+                .fact("field", format!("values.{key}"))
         })?;
     }
     Ok(values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone()))).collect())

@@ -4,7 +4,9 @@
 use serde_json::{Value, json};
 use switchward_machine::{Input, OpenId, Port, RunId, WaitOn, reserved_keys::EVENT_KEY};
 use switchward_state::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
-use switchward_state::run::{Json, Once, PendingInput, RecordEvent, RunEvent, Writer, json_length};
+use switchward_state::run::{
+    Json, Once, PendingInput, RecordEvent, RunEvent, WriteProblem, Writer, json_length,
+};
 use switchward_state::session::{EventSource, SessionEvent};
 use switchward_state::work::WorkEvent;
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply, ViewError};
@@ -13,7 +15,6 @@ use crate::approval::classify::ClassifyInput;
 use crate::approval::record_reply::outcome::waiting;
 use crate::approval::{classify, frozen};
 use crate::next::Next;
-use crate::run::data::BadWrite;
 use crate::run::{events, inputs};
 use crate::session::intent;
 use crate::turn::{Stop, Turn, check_text, not_paused};
@@ -94,7 +95,9 @@ enum Brought {
 impl Brought {
     /// Refuses data that do not fit, before anything is recorded.
     fn of(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Self, Stop> {
-        let bad = |bad: BadWrite| Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "data");
+        let bad = |problem: WriteProblem| {
+            Rejection::new(Reason::SchemaViolation, problem.to_string()).fact("field", "data")
+        };
         let Some(gate) = frozen::gate(turn, run)? else {
             return Ok(Self::Now(events::merged(turn, run, &event.data)?.map_err(bad)?));
         };

@@ -5,10 +5,9 @@ use std::fmt::Display;
 use switchward_expr::{Braces, Escape, JinjaLimits, Path};
 use switchward_machine::{Content, Dialect, RunId, Text, reserved_keys};
 use switchward_state::limits::{TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
-use switchward_state::run::{Json, Loop, json_length};
+use switchward_state::run::{Fault, FaultCause, Json, Loop, json_length};
 use switchward_state::{Key, ReadRows as _, ViewError};
 
-use crate::fault::Fault;
 use crate::turn::Turn;
 
 /// The position of an item, as templates call it.
@@ -107,8 +106,7 @@ impl Scope {
 
     /// A JSON text with references in its texts.
     pub(crate) fn value(&self, source: &str) -> Result<Value, Fault> {
-        let value: Value =
-            serde_json::from_str(source).map_err(|error| Fault::template(error.to_string()))?;
+        let value: Value = serde_json::from_str(source).map_err(template)?;
         self.filled(&value)
     }
 
@@ -129,7 +127,7 @@ impl Scope {
     /// A text with references; one that is exactly one reference keeps the value's type.
     pub(crate) fn braces(&self, text: &str) -> Result<Value, Fault> {
         let look = |path: &Path| path.get(&self.root).cloned();
-        Braces::parse(text).render(&look, TEXT_BYTES_MAX).map_err(|error| Fault::template(error.to_string()))
+        Braces::parse(text).render(&look, TEXT_BYTES_MAX).map_err(template)
     }
 
     /// A text in the dialect that it is written in. HTML is escaped if the content is HTML.
@@ -141,11 +139,15 @@ impl Scope {
                 let escape = if content == Content::Html { Escape::Html } else { Escape::None };
                 let limits =
                     JinjaLimits { fuel: TEMPLATE_FUEL, depth: TEMPLATE_DEPTH, bytes: TEXT_BYTES_MAX };
-                switchward_expr::render(&text.source, &self.root, escape, &limits)
-                    .map_err(|error| Fault::template(error.to_string()))
+                switchward_expr::render(&text.source, &self.root, escape, &limits).map_err(template)
             }
         }
     }
+}
+
+/// The fault of a template that cannot be filled in.
+fn template(error: impl Display) -> Fault {
+    FaultCause::Template { diagnostic: error.to_string() }.into()
 }
 
 /// A value as a text.

@@ -9,12 +9,12 @@ use switchward_machine::{
     Policy, Port, Reads, RunId, StatusWords, Work, WorkKind,
 };
 use switchward_state::limits::{DESCRIPTION_SHOWN_BYTES_MAX, INTENT_ATTEMPTS_MAX};
-use switchward_state::run::{Deferral, Json, RUN, RunEvent, Writer};
+use switchward_state::run::{Deferral, Fault, Json, RUN, ResultProblem, RunEvent, Writer};
 use switchward_state::session::{Attached, Session, SessionEvent, SessionWarning};
 use switchward_state::{ItemKind, Key, ReadRows as _, Reason, Rejection, ViewError};
 
 use crate::approval::resolve;
-use crate::fault::Fault;
+use crate::fault::excerpt;
 use crate::next::Next;
 use crate::run::scope::Scope;
 use crate::run::{data, leave};
@@ -106,17 +106,15 @@ pub(crate) fn chosen(turn: &Turn<'_, '_>, result: &Value) -> Result<Result<Defer
 /// The workflows that a result names.
 fn meant(session: &Session, result: &Value) -> Result<Vec<String>, Fault> {
     let names = result.get("workflows").and_then(Value::as_array);
-    let names = names.ok_or_else(|| Fault::result("/workflows must be a list of names"))?;
+    let names = names.ok_or(ResultProblem::NoWorkflows)?;
     let mut found: Vec<String> = Vec::new();
-    for (at, name) in names.iter().enumerate() {
+    for (at, name) in (0..).zip(names) {
         let known = |workflow: &&Attached| name.as_str() == Some(workflow.definition.as_str());
         let Some(workflow) = session.workflows.iter().find(known) else {
-            return Err(Fault::result(format!(
-                "/workflows/{at} is none of the assistant's workflows: {name}"
-            )));
+            return Err(ResultProblem::UnknownWorkflow { at, name: excerpt(name) }.into());
         };
         if found.contains(&workflow.definition) {
-            return Err(Fault::result(format!("/workflows/{at} is in the list twice: {name}")));
+            return Err(ResultProblem::RepeatedWorkflow { at, name: excerpt(name) }.into());
         }
         found.push(workflow.definition.clone());
     }
@@ -160,7 +158,7 @@ pub(crate) fn ask_again(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
             | Deferral::End(_)
             | Deferral::Again
             | Deferral::Judged
-            | Deferral::Fault { .. }
+            | Deferral::Fault(_)
             | Deferral::Chosen(_),
         ) => false,
     };
@@ -199,8 +197,8 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, names: &[String]) -> Result<Option<
     let mut scope = Scope::of(Map::new());
     for (key, value) in given {
         // It was tried with every workflow when the session began.
-        if let Err(bad) = data::merge(&machine, &mut scope, &key, value) {
-            turn.emit(SessionEvent::Warned { warning: SessionWarning::NotMerged { problem: bad.0 } })?;
+        if let Err(problem) = data::merge(&machine, &mut scope, &key, value) {
+            turn.emit(SessionEvent::Warned { warning: SessionWarning::NotMerged { problem } })?;
             continue;
         }
         let value = Json(scope.key(&key).cloned().unwrap_or_default());

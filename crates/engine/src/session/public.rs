@@ -1,6 +1,5 @@
 //! What readers of a history see of a session.
 
-use switchward_messages::session_warning;
 use switchward_state::PublicEvent;
 use switchward_state::session::{RemovalFact, SessionEvent, Speaker};
 
@@ -18,7 +17,7 @@ pub(crate) fn public(event: &SessionEvent) -> Option<PublicEvent> {
             .with("key", key.as_deref().unwrap_or_default()),
         SessionEvent::Warned { warning } => {
             let kind = if warning.is_of_definition() { "definition.warning" } else { "session.warned" };
-            PublicEvent::new(kind).with("text", session_warning(warning))
+            PublicEvent::new(kind).with_facts("text", warning)
         }
         SessionEvent::Paused { comment } => PublicEvent::new("session.paused").with("comment", comment),
         SessionEvent::Unpaused { comment } => PublicEvent::new("session.resumed").with("comment", comment),

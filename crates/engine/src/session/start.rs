@@ -173,7 +173,7 @@ fn data(machine: &Machine, input: &[u8]) -> Result<Vec<(String, Value)>, Rejecti
     };
     let mut scope = Scope::of(Map::new());
     for (key, value) in &values {
-        data::merge(machine, &mut scope, key, value.clone()).map_err(|bad_write| bad(bad_write.0))?;
+        data::merge(machine, &mut scope, key, value.clone()).map_err(|problem| bad(problem.to_string()))?;
     }
     Ok(values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone()))).collect())
 }

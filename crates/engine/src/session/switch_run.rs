@@ -2,7 +2,7 @@
 //! queue stays as it is. See `docs/formats-conversation-operations.md#runs`.
 
 use switchward_machine::{Ending, Input, Outcome, RunId};
-use switchward_state::run::{Json, RunEvent, Writer};
+use switchward_state::run::{EndComment, Json, RunEvent, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning, SwitchRun};
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
@@ -41,7 +41,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, switch: &SwitchRun) -> Result<Reply, 
     turn.emit(RunEvent::Created { run, machine: to.machine, of, queued: false })?;
     turn.emit(RunEvent::Activated { run })?;
     let ending = Ending::plain(Outcome::Abandoned);
-    turn.emit(RunEvent::Ended { run: root, ending, comment: String::new() })?;
+    turn.emit(RunEvent::Ended { run: root, ending, comment: EndComment::default() })?;
     let (old, new) = (turn.machine(&*turn.run(root)?)?, turn.machine(&*turn.run(run)?)?);
     for (key, value) in data {
         if new.reserves(&key) && !old.reserves(&key) {

@@ -7,15 +7,17 @@ use switchward_state::limits::{
     LEASE_MS_MAX, LEASE_MS_MIN, LEASES_LAPSED_MAX, NOTE_BYTES_MAX, RESULT_BYTES_MAX, WORKER_BYTES_MAX,
 };
 use switchward_state::policy::ReportUsage;
-use switchward_state::run::{Deferral, FaultCode, Json, Judged, PendingInput, RunEvent, Writer};
+use switchward_state::run::{
+    Deferral, Fault, FaultCause, Json, Judged, PendingInput, ResultProblem, RunEvent, Writer,
+};
 use switchward_state::work::{
     About, CompleteWork, ExtendLease, FailWork, LeaseWork, Owed, ReleaseWork, WorkEvent, WorkItem,
+    WorkProblem,
 };
 use switchward_state::{ItemHead, Loaded, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
 use crate::acts::{AcceptedResult, accepted, result_schema};
 use crate::approval::{classify, frozen, resolve};
-use crate::fault::Fault;
 use crate::policy::report;
 use crate::turn::{Stop, Turn, check_size, check_text};
 
@@ -78,11 +80,12 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, St
     not_frozen(turn, &found)?;
     let usage = ReportUsage { cost: fail.cost, tokens: fail.tokens };
     report::counted(turn, &usage)?;
-    let message = if fail.message.is_empty() { "the worker gave up" } else { &fail.message };
     let ended = match found.owed.about {
         // A reply that nobody could read counts as undecided; that is no fault of the run.
         About::Reply { .. } => Ended::Reply(None),
-        About::Act | About::Judge { .. } => Ended::Fault(Fault::work(message)),
+        About::Act | About::Judge { .. } => {
+            Ended::Fault(FaultCause::Worker { text: fail.message.clone() }.into())
+        }
     };
     end(turn, &found, ended, fail.unknown)?;
     turn.moved()
@@ -105,17 +108,14 @@ pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
         }
         About::Judge { exit, nth } => match complete.result.get("verdict").and_then(Value::as_bool) {
             Some(holds) => Ended::Judged(Judged { exit, nth, holds }),
-            None => Ended::Fault(Fault::result("/verdict must be true or false")),
+            None => Ended::Fault(ResultProblem::NoJudgement.into()),
         },
         About::Reply { .. } => Ended::Reply(classify::port_of(&found.owed, &complete.result)),
     };
     // An answer of HTTP that says no is a result all the same; what does not fit its schema is none.
     let wrong = match &ended {
-        Ended::Fault(fault) if fault.code == FaultCode::BadResult => Some(fault.message.clone()),
-        Ended::Reply(None) => {
-            let message = "/port must be one of the ports";
-            Some(message.to_owned())
-        }
+        Ended::Fault(Fault { cause: FaultCause::Result(problem), .. }) => Some(problem.clone()),
+        Ended::Reply(None) => Some(ResultProblem::NoPort),
         Ended::Fault(_) | Ended::Accepted(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
     report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
@@ -139,8 +139,9 @@ fn kept(
     if brought.is_empty() {
         return Err(asked_first().into());
     }
-    if let Err(bad) = frozen::fits(turn, run, &brought)? {
-        return Err(Rejection::new(Reason::SchemaViolation, bad.0).fact("field", "result").into());
+    if let Err(problem) = frozen::fits(turn, run, &brought)? {
+        let message = problem.to_string();
+        return Err(Rejection::new(Reason::SchemaViolation, message).fact("field", "result").into());
     }
     let input = PendingInput::Work { item, data: Json(Value::Object(brought)), port };
     frozen::check_capacity(turn, run, gate, &input)?;
@@ -159,14 +160,14 @@ pub(crate) fn lapse(turn: &mut Turn<'_, '_>, item: OpenId, owed: &Owed, run: Run
         return Ok(());
     }
     let worker = owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
-    let message = format!("{LEASES_LAPSED_MAX} workers had it, and none came back");
-    turn.emit(WorkEvent::Done { item, run, worker, wrong: Some(message.clone()), unknown: true })?;
+    let fault = Fault::from(FaultCause::LeasesLapsed);
+    let wrong = Some(WorkProblem::Fault(fault.clone()));
+    turn.emit(WorkEvent::Done { item, run, worker, wrong, unknown: true })?;
     if let About::Reply { .. } = owed.about {
         return classify::answered(turn, run, owed, None);
     }
     unjudged(turn, run, owed.about)?;
-    let fault = Fault::lost(message);
-    resolve::now_or_later(turn, run, Deferral::Fault { code: fault.code, message: fault.message })
+    resolve::now_or_later(turn, run, Deferral::Fault(fault))
 }
 
 /// What the end of work leads to.
@@ -186,11 +187,8 @@ fn end(turn: &mut Turn<'_, '_>, found: &OpenWork, ended: Ended, unknown: bool) -
     let (item, run) = (found.item, found.run);
     let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
     let wrong = match &ended {
-        Ended::Fault(fault) => Some(fault.message.clone()),
-        Ended::Reply(None) => {
-            let message = "the reply counts as undecided";
-            Some(message.to_owned())
-        }
+        Ended::Fault(fault) => Some(WorkProblem::Fault(fault.clone())),
+        Ended::Reply(None) => Some(WorkProblem::Undecided),
         Ended::Accepted(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
     turn.emit(WorkEvent::Done { item, run, worker, wrong, unknown })?;
@@ -208,7 +206,7 @@ fn end(turn: &mut Turn<'_, '_>, found: &OpenWork, ended: Ended, unknown: bool) -
         Ended::Reply(port) => return classify::answered(turn, run, &found.owed, port.as_deref()),
         Ended::Fault(fault) => {
             unjudged(turn, run, found.owed.about)?;
-            Deferral::Fault { code: fault.code, message: fault.message }
+            Deferral::Fault(fault)
         }
     };
     resolve::now_or_later(turn, run, due)

@@ -16,10 +16,13 @@ pub(crate) fn public(event: &WorkEvent) -> Option<PublicEvent> {
         WorkEvent::Released { item, lapsed } => {
             PublicEvent::new("work.released").with("work", item.0).with("lapsed", lapsed)
         }
-        WorkEvent::Done { item, worker, wrong, .. } => PublicEvent::new("work.done")
-            .with("work", item.0)
-            .with("worker", worker)
-            .with("wrong", wrong.as_deref().unwrap_or_default()),
+        WorkEvent::Done { item, worker, wrong, .. } => {
+            let public = PublicEvent::new("work.done").with("work", item.0).with("worker", worker);
+            match wrong {
+                Some(problem) => public.with_facts("wrong", problem),
+                None => public,
+            }
+        }
         WorkEvent::Leased { again: true, .. } | WorkEvent::Closed { .. } => return None,
     })
 }

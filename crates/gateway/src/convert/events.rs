@@ -4,6 +4,7 @@ use prost_types::value::Kind;
 use std::collections::BTreeMap;
 use switchward_api::v1;
 use switchward_engine::{Machines, public_events};
+use switchward_messages::public_value;
 use switchward_state::catalogue::DefaultSetIn;
 use switchward_state::policy::{CallEffect, LayerDecision, PolicyEvent};
 use switchward_state::{Event, History};
@@ -20,13 +21,13 @@ pub(crate) fn of_history(first: u64, history: &History, machines: &Machines) -> 
     events
         .map(|(at, event)| {
             let sequence = first + 1 + u64::try_from(at).unwrap_or(0);
-            self::event(sequence, history, event)
+            self::event(sequence, history, &event)
         })
         .collect()
 }
 
-fn event(sequence: u64, history: &History, event: PublicEvent) -> v1::SessionEvent {
-    let shown = event.fields.into_iter().map(|(name, value)| (name, self::shown(value)));
+fn event(sequence: u64, history: &History, event: &PublicEvent) -> v1::SessionEvent {
+    let shown = event.fields.iter().map(|(name, value)| (*name, self::shown(value)));
     let shown: Vec<(&str, String)> = shown.filter(|(_, value)| !value.is_empty()).collect();
     let find = |name: &str| shown.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
     let fields: BTreeMap<String, prost_types::Value> = shown
@@ -49,14 +50,9 @@ fn event(sequence: u64, history: &History, event: PublicEvent) -> v1::SessionEve
 
 /// A value as it is shown. What somebody wrote, or answered, may hold the address that replies go to, or the link of a
 /// page, which are left out.
-fn shown(value: PublicValue) -> String {
-    let value = match value {
-        PublicValue::Text(value) => value,
-        PublicValue::Subject(channel, text) => {
-            switchward_messages::subject(channel, &text).unwrap_or_default().into_owned()
-        }
-    };
-    without_mail(&value).unwrap_or(value)
+fn shown(value: &PublicValue) -> String {
+    let value = public_value(value);
+    without_mail(&value).unwrap_or_else(|| value.into_owned())
 }
 
 /// Returns the decision about a call, if the event is one.

@@ -3,12 +3,12 @@
 use switchward_api::v1::{self, policy_service_server::PolicyService};
 use switchward_engine::policy::{Explanation, LookedAt};
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
-use switchward_messages::shortage;
+use switchward_messages::call_grounds;
 use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::limits::CALL_ID_CHARS_MAX;
 use switchward_state::policy::{
-    Args, Authorize, Authorized, CallEffect, LedgerRule, LimitOutcome, MatchedRule, PolicyCommand,
-    ReportCall, ReportUsage, Shortage,
+    Args, Authorize, Authorized, CallEffect, CallGrounds, LedgerRule, LimitOutcome, MatchedRule,
+    PolicyCommand, ReportCall, ReportUsage, Shortage,
 };
 use switchward_state::{Body, Reason as StateReason, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
@@ -272,7 +272,7 @@ fn authorized(call: &Call<'_>, id: SessionId, said: Authorized) -> v1::Authorize
     v1::AuthorizeToolCallResponse {
         decision: decision.into(),
         reason: said.reason.unwrap_or_default(),
-        message: said.message,
+        message: call_grounds(said.grounds.as_ref()),
         matched_rule: said.rule.as_ref().map(convert::events::rule),
         gate: gate.map(|gate| names::of_gate(&call.caller, id, gate)).unwrap_or_default(),
         grant_used: said.granted_by.is_some(),
@@ -334,7 +334,7 @@ async fn respond(
                 let named = format!("{}{by}", rule.capability);
                 let money = matches!(limit, Limit::Money { .. });
                 let reason = if money { Reason::BudgetExhausted } else { Reason::RateLimited };
-                full = Some((reason, shortage(&Shortage::Limit { capability: named })));
+                full = Some((reason, CallGrounds::Short(Shortage::Limit { capability: named })));
             }
             limits.push(use_now);
         }
@@ -363,7 +363,7 @@ async fn respond(
         decision: decision.into(),
         reason: explanation.reason.map(StateReason::code).or(by_limit).unwrap_or_default().to_owned(),
         grant_available: explanation.granted,
-        message: full.map_or(explanation.message, |(_, message)| message),
+        message: call_grounds(Some(full.as_ref().map_or(&explanation.grounds, |(_, grounds)| grounds))),
         matched_rule: explanation.rule.as_ref().map(convert::events::rule),
         rules,
         session_limits: session_limits.collect(),

@@ -9,6 +9,7 @@ use prost::Message;
 use switchward_api::v1::{self, worker_service_server::WorkerService};
 use switchward_machine::{Digest, Micros, OpenId, SessionId, WorkKind};
 use switchward_state::limits::{LEASE_MS_MAX, LEASE_MS_MIN, WORKER_BYTES_MAX};
+use switchward_state::run::ResultProblem;
 use switchward_state::work::{CompleteWork, ExtendLease, FailWork, ReleaseWork, SERVER_WORKER};
 use switchward_state::{Body, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
@@ -103,7 +104,7 @@ impl WorkerService for Api {
         Ok(Response::new(v1::CompleteWorkResponse {
             accepted: wrong.is_none(),
             reason: wrong.as_ref().map(|_| Reason::SchemaViolation.word().to_owned()).unwrap_or_default(),
-            message: wrong.unwrap_or_default(),
+            message: wrong.as_ref().map(switchward_messages::result_problem).unwrap_or_default(),
             sequence,
         }))
     }
@@ -193,7 +194,7 @@ async fn finished(
     name: &str,
     request: Option<RequestId>,
     body: Body,
-) -> Result<(u64, Option<String>), Refusal> {
+) -> Result<(u64, Option<ResultProblem>), Refusal> {
     let reply = call.execute(Scope::Session(held.session), request, None, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "work", name))?;
     if let Reply::Worked { sequence, wrong, .. } = reply {

@@ -1,60 +1,23 @@
 //! What a policy says of a call, and what leaves no capacity for one.
 
 use switchward_state::catalogue::DefaultSetIn;
-use switchward_state::policy::{CallEffect, MatchedRule, Shortage};
+use switchward_state::policy::{CallEffect, CallGrounds, CallProblem, MatchedRule, Shortage};
 
-/// Why a call is denied or waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallProblem<'c> {
-    /// A list of calls that are denied names it.
-    Listed {
-        /// The call's name.
-        capability: &'c str,
-    },
-    /// A list of calls that a person is asked about names it, and the process asks nobody.
-    NobodyToAsk {
-        /// The call's name.
-        capability: &'c str,
-    },
-    /// The only list of allowed calls does not name it.
-    NotListed,
-    /// No rule names it, such calls are asked about, and the process asks nobody.
-    UnlistedNobodyToAsk,
-    /// No rule names it, and such calls are denied.
-    DeniedByDefault {
-        /// The policy that says so.
-        layer: &'c str,
-        /// Where it is set; `None` and a format's own default name nobody.
-        set_in: Option<DefaultSetIn>,
-    },
-    /// The session is paused.
-    Paused,
-    /// A person reviews the last answer.
-    Reviewed,
-    /// It is a mail without a sender, and senders are listed.
-    NoSender,
-    /// It is a mail without a recipient, and recipients are listed.
-    NoRecipient,
-    /// It is a mail from somebody who is not listed.
-    SenderNotListed {
-        /// An address that the policy lists nowhere.
-        address: &'c str,
-    },
-    /// It is a mail to somebody who is not listed.
-    RecipientNotListed {
-        /// The first address that the policy lists nowhere.
-        address: &'c str,
-    },
-    /// A field of a mail holds something else than addresses.
-    NoAddress {
-        /// The field's name.
-        field: &'c str,
-    },
+/// Why a call is decided as it is; empty if the rule that decides says it all.
+#[must_use]
+pub fn call_grounds(grounds: Option<&CallGrounds>) -> String {
+    match grounds {
+        None => String::new(),
+        Some(CallGrounds::Approved) => "a person approved exactly this call, once".to_owned(),
+        Some(CallGrounds::Ask { capability }) => call_asked(capability),
+        Some(CallGrounds::Allowed { capability, rule }) => call_allowed(capability, rule.as_ref()),
+        Some(CallGrounds::Short(short)) => shortage(short),
+        Some(CallGrounds::Problem(problem)) => call_problem(problem),
+    }
 }
 
 /// Why a call is denied or waits, as a part of a sentence.
-#[must_use]
-pub fn call_problem(problem: CallProblem<'_>) -> String {
+fn call_problem(problem: &CallProblem) -> String {
     match problem {
         CallProblem::Listed { capability } => format!("{capability} is on the deny list"),
         CallProblem::NobodyToAsk { capability } => {
@@ -65,7 +28,7 @@ pub fn call_problem(problem: CallProblem<'_>) -> String {
         CallProblem::DeniedByDefault { layer, set_in } => {
             let who = match set_in {
                 None | Some(DefaultSetIn::Source) => "the format",
-                Some(DefaultSetIn::Document) => layer,
+                Some(DefaultSetIn::Document) => layer.as_str(),
                 Some(DefaultSetIn::Tenant) => "the tenant",
                 Some(DefaultSetIn::Configuration) => "the server's configuration",
             };
@@ -78,21 +41,17 @@ pub fn call_problem(problem: CallProblem<'_>) -> String {
         CallProblem::SenderNotListed { address } => format!("{address} may not send"),
         CallProblem::RecipientNotListed { address } => format!("{address} may not receive"),
         CallProblem::NoAddress { field } => format!("{field} holds something that is no address"),
+        CallProblem::Arguments { diagnostic } => diagnostic.clone(),
     }
 }
 
 /// Says that a person must approve this call first, and what to do then.
-#[must_use]
-pub fn call_asked(capability: &str) -> String {
+fn call_asked(capability: &str) -> String {
     format!("a person must approve {capability} with these arguments; repeat the same call then")
 }
 
-/// Says that a call is permitted because it was approved.
-pub const CALL_APPROVED: &str = "a person approved exactly this call, once";
-
 /// Why a call is allowed: the rule that says so, if any does.
-#[must_use]
-pub fn call_allowed(capability: &str, rule: Option<&MatchedRule>) -> String {
+fn call_allowed(capability: &str, rule: Option<&MatchedRule>) -> String {
     let Some(rule) = rule else { return format!("nothing speaks about {capability}, so it is allowed") };
     if !rule.capability.is_empty() {
         return format!("{} allows {}", rule.layer, rule.capability);

@@ -1,9 +1,9 @@
 //! Warnings in the history of a session.
 
 use switchward_machine::{Micros, OpenId};
-use switchward_state::limits::DATA_BYTES_MAX;
 use switchward_state::session::{GateTrouble, NoAudience, SessionWarning};
 
+use super::faults::{data_full, fault, outbox_excess, write_problem};
 use super::people::so_far;
 
 /// A warning in the history of a session, in a sentence.
@@ -11,7 +11,9 @@ use super::people::so_far;
 pub fn session_warning(warning: &SessionWarning) -> String {
     match warning {
         SessionWarning::Definition { text } | SessionWarning::Logged { text } => text.clone(),
-        SessionWarning::Unsent { state, problem } => format!("{state}: a message is not sent: {problem}"),
+        SessionWarning::Unsent { state, excess } => {
+            format!("{state}: a message is not sent: {}", outbox_excess(*excess))
+        }
         SessionWarning::EndpointsFull { count } => {
             format!("{count} messages to endpoints are not sent: too many have not arrived")
         }
@@ -19,22 +21,22 @@ pub fn session_warning(warning: &SessionWarning) -> String {
         SessionWarning::NotCarriedOver { key, workflow } => {
             format!("{key:?} is not carried over: {workflow} reserves it")
         }
-        SessionWarning::NotMerged { problem } => problem.clone(),
-        SessionWarning::DataFull { key, state } => {
-            format!("{key}.{state} is not kept: the data would be larger than {DATA_BYTES_MAX} bytes")
+        SessionWarning::NotMerged { problem } => write_problem(problem),
+        SessionWarning::DataFull { key, state } => data_full(key, state),
+        SessionWarning::Ignored { state, fault: ignored } => {
+            format!("{state}: {}, which is ignored", fault(ignored))
         }
-        SessionWarning::Ignored { state, problem } => format!("{state}: {problem}, which is ignored"),
         SessionWarning::NoParticipants { state } => {
             format!("{state}: nobody takes part in the task, and it is done")
         }
         SessionWarning::WaitedDataFull { problem } => {
-            format!("data that waited for an approval do not fit any more: {problem}")
+            format!("data that waited for an approval do not fit any more: {}", write_problem(problem))
         }
         SessionWarning::NobodyBehind { name } => {
             format!("{name} is to be notified, and leads to no address now")
         }
-        SessionWarning::NoRecipients { problem } => {
-            format!("nobody can be asked, and the state is not left: {problem}")
+        SessionWarning::NoRecipients { fault: of_gate } => {
+            format!("nobody can be asked, and the state is not left: {}", fault(of_gate))
         }
         SessionWarning::AtGate { gate, trouble } => at_gate(*gate, trouble),
     }
@@ -56,10 +58,12 @@ fn at_gate(gate: OpenId, trouble: &GateTrouble) -> String {
         GateTrouble::NotInDirectory { who } => {
             format!("gate {gate} does not ask {}: not in the directory", who.join(", "))
         }
-        GateTrouble::NobodyElse { problem } => {
-            format!("nobody else is asked at gate {gate} in its next round: {problem}")
+        GateTrouble::NobodyElse { fault: of_round } => {
+            format!("nobody else is asked at gate {gate} in its next round: {}", fault(of_round))
         }
-        GateTrouble::NotReminded { problem } => format!("nobody is reminded of gate {gate}: {problem}"),
+        GateTrouble::NotReminded { excess } => {
+            format!("nobody is reminded of gate {gate}: {}", outbox_excess(*excess))
+        }
         GateTrouble::QuorumLost { progress, unreached } => format!(
             "gate {gate} cannot get the approvals that it needs: {}; no mail reaches {}",
             so_far(progress),
@@ -73,13 +77,12 @@ fn no_audience(why: &NoAudience) -> String {
         NoAudience::NoAddress { owner } => {
             format!("no address is found for the session's audience, {owner:?} or the default audience")
         }
-        NoAudience::TooMuch { problem } => problem.clone(),
+        NoAudience::TooMuch { excess } => outbox_excess(*excess),
     }
 }
 
-/// A policy of the tenant caps a session, in a sentence that may follow another one.
-#[must_use]
-pub fn still_caps(layer: &str, cap: Micros) -> String {
+/// A policy of the tenant caps a session.
+fn still_caps(layer: &str, cap: Micros) -> String {
     format!(
         "{layer} still caps the session at {cap} USD; only the tenant's admin changes that, by setting another version \
          of the policy"

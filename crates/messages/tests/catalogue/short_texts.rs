@@ -3,51 +3,26 @@
 use crate::support::{entry, same};
 use switchward_machine::Decision;
 use switchward_messages::{
-    APPROVED_BY_YOU, CALL_APPROVED, CALL_TO_REPEAT, CallOutcome, CallProblem, GateLine, GateMatter, NOBODY,
-    Notified, approvals, call_allowed, call_asked, call_outcome, call_problem, directory_warning, gate_about,
-    gate_decided, gate_deciders, gate_message, gate_question, gate_voided, gate_waited, inputs_held, quorum,
-    reminders_left, shortage, vote_way,
+    APPROVED_BY_YOU, CALL_TO_REPEAT, CallOutcome, GateLine, GateMatter, NOBODY, Notified, approvals,
+    call_grounds, call_outcome, directory_warning, gate_about, gate_decided, gate_deciders, gate_message,
+    gate_question, gate_voided, gate_waited, inputs_held, quorum, reminders_left, vote_way,
 };
 use switchward_state::approval::{Quorum, Via};
-use switchward_state::catalogue::{DefaultSetIn, DirectoryList, DirectoryWarning};
-use switchward_state::policy::{CallEffect, MatchedRule, Shortage};
-
-const SET_IN: [DefaultSetIn; 4] =
-    [DefaultSetIn::Source, DefaultSetIn::Document, DefaultSetIn::Tenant, DefaultSetIn::Configuration];
+use switchward_state::catalogue::{DirectoryList, DirectoryWarning};
+use switchward_state::policy::{CallEffect, CallGrounds};
 
 #[test]
 fn what_a_policy_says_is_rendered() {
-    let (capability, address) = ("bash", "eve@b.example");
-    let mut problems = vec![
-        CallProblem::Listed { capability },
-        CallProblem::NobodyToAsk { capability },
-        CallProblem::NotListed,
-        CallProblem::UnlistedNobodyToAsk,
-        CallProblem::Paused,
-        CallProblem::Reviewed,
-        CallProblem::NoSender,
-        CallProblem::NoRecipient,
-        CallProblem::SenderNotListed { address },
-        CallProblem::RecipientNotListed { address },
-        CallProblem::NoAddress { field: "cc" },
-    ];
-    let by_default = |set_in| CallProblem::DeniedByDefault { layer: "tenant:guard@1", set_in };
-    problems.push(by_default(None));
-    problems.extend(SET_IN.map(|set_in| by_default(Some(set_in))));
-    let mut made: String = problems.iter().map(|one| entry("problem", &[&call_problem(*one)])).collect();
-    let rule = |capability: &str, default_set_in| MatchedRule {
-        layer: "policy".into(),
-        list: "allow".into(),
-        capability: capability.into(),
-        default_set_in,
+    let name = |grounds: &CallGrounds| match grounds {
+        CallGrounds::Approved => "approved",
+        CallGrounds::Ask { .. } => "asked",
+        CallGrounds::Allowed { .. } => "allowed",
+        CallGrounds::Short(_) => "shortage",
+        CallGrounds::Problem(_) => "problem",
     };
-    let by_default = SET_IN.map(|set_in| Some(rule("", Some(set_in))));
-    for rule in [None, Some(rule("mcp:*", None))].into_iter().chain(by_default) {
-        made.push_str(&entry("allowed", &[&call_allowed(capability, rule.as_ref())]));
-    }
-    made.push_str(&entry("asked", &[&call_asked(capability), CALL_APPROVED]));
-    let limit = Shortage::Limit { capability: capability.into() };
-    made.push_str(&entry("shortage", &[&shortage(&Shortage::Grants { most: 8 }), &shortage(&limit)]));
+    let all = switchward_testkit::call_grounds();
+    let mut made: String = all.iter().map(|one| entry(name(one), &[&call_grounds(Some(one))])).collect();
+    assert_eq!(call_grounds(None), "");
     let effects = [CallEffect::Allow, CallEffect::Ask, CallEffect::Deny];
     made.push_str(&entry("outcome", &effects.map(|effect| call_outcome(CallOutcome::Decided(effect)))));
     made.push_str(&entry(

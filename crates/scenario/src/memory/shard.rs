@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_engine::{decide, evolve, session_view};
 use switchward_machine::{TenantId, Time};
-use switchward_state::run::RunEvent;
+use switchward_state::run::{EndComment, FaultCause, RunEvent};
 use switchward_state::seal::KeyRing;
 use switchward_state::{
     Changes, Command, Decision, Event, Key, Kind, Reply, Row, Scope, View, ViewError, index_keys,
@@ -163,13 +163,12 @@ impl Shard {
 /// that one for the first time, or there are too many to name.
 fn drains(decision: &Decision) -> Result<(), Broken> {
     for event in decision.turns.iter().flat_map(|turn| &turn.events) {
-        let Event::Run(RunEvent::Ended { ending, comment, .. }) = event else { continue };
-        let names: Vec<&str> = comment.split(" -> ").collect();
-        let [first, .., last] = names[..] else { continue };
-        let new = !names[..names.len() - 1].contains(&last);
-        let closed = first == last || new || last.starts_with("... and ");
-        if ending.reason.as_deref() == Some("drain_limit") && !closed {
-            return Err(Broken(format!("an endless drain has the comment {comment:?}")));
+        let Event::Run(RunEvent::Ended { comment: EndComment::Fault(fault), .. }) = event else { continue };
+        let FaultCause::Drain { states, more } = &fault.cause else { continue };
+        let [first, .., last] = &states[..] else { continue };
+        let new = !states[..states.len() - 1].contains(last);
+        if first != last && !new && *more == 0 {
+            return Err(Broken(format!("an endless drain has the comment {fault:?}")));
         }
     }
     Ok(())

@@ -28,10 +28,10 @@ const CONVERSATION: &str = r#"{"name": "p", "states": [
 fn comparable(reply: &Result<Reply, String>) -> String {
     match reply {
         Ok(Reply::Authorized(said)) => format!(
-            "{:?} {:?} {} {:?} gate {} grant {} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} gate {} grant {} {:?} {:?} {:?}",
             said.effect,
             said.reason,
-            said.message,
+            said.grounds,
             said.rule,
             said.gate.is_some(),
             said.granted_by.is_some(),

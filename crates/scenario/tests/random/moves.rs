@@ -10,6 +10,7 @@ use switchward_machine::{
     Decision, Digest, Machine, Micros, NodeIx, OpenId, Port, RunId, SessionId, Target, TenantId, Trigger,
     WorkKind,
 };
+use switchward_messages::{end_comment, fault};
 use switchward_scenario::{Broken, System, ring};
 use switchward_state::approval::{
     AnswerGate, ApprovalCommand, ApprovalEvent, DecideGate, DiscussGate, MailKey, RecordReply, own_words,
@@ -502,7 +503,11 @@ impl Harness {
     /// The text that the first run ended with.
     pub(crate) fn last_words(&self) -> Result<String, String> {
         let ended = self.events()?.into_iter().find_map(|event| {
-            if let Event::Run(RunEvent::Ended { comment, .. }) = event { Some(comment) } else { None }
+            if let Event::Run(RunEvent::Ended { comment, .. }) = event {
+                Some(end_comment(&comment))
+            } else {
+                None
+            }
         });
         ended.ok_or_else(|| "no run has ended".into())
     }
@@ -598,8 +603,8 @@ fn led(events: &[Event], view: &SessionView, workflows: &Workflows<'_>) -> Resul
             if led != Target::Node(*node) {
                 return Err(format!("{event:?}, but the exit leads to {led:?}"));
             }
-        } else if let Event::Run(RunEvent::Faulted { message, .. }) = event
-            && message.is_empty()
+        } else if let Event::Run(RunEvent::Faulted { fault: faulted, .. }) = event
+            && fault(faulted).is_empty()
         {
             return Err(format!("{event:?} has no comment"));
         }

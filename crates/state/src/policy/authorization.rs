@@ -5,6 +5,7 @@ use switchward_machine::{Micros, OpenId};
 
 use crate::approval::Warning;
 use crate::catalogue::DefaultSetIn;
+use crate::policy::CallGrounds;
 
 /// What the policy says of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -15,9 +16,9 @@ pub struct Authorized {
     /// Why a call is denied: one of the upper-case codes.
     #[n(1)]
     pub reason: Option<String>,
-    /// A sentence for a person.
+    /// Why it is decided like this; `None` if the rule says it all.
     #[n(2)]
-    pub message: String,
+    pub grounds: Option<CallGrounds>,
     /// The rule that decided, if one did.
     #[n(3)]
     pub rule: Option<MatchedRule>,

@@ -4,6 +4,8 @@ pub(crate) mod apply_calls;
 pub(crate) mod apply_ledger;
 mod args;
 mod authorization;
+mod call_grounds;
+mod call_problem;
 mod check;
 mod command;
 mod event;
@@ -16,6 +18,8 @@ mod shortage;
 
 pub use args::{Args, BadArgs, canonical_of};
 pub use authorization::{Authorized, CallEffect, LayerDecision, MatchedRule, Remaining};
+pub use call_grounds::CallGrounds;
+pub use call_problem::CallProblem;
 pub use check::{check_limits, check_limits_in};
 pub use command::{AttachPolicy, RemoveTenantPolicy, SetTenantPolicy};
 pub use command::{Authorize, Confirm, PolicyCommand, RaiseCap, ReportCall, ReportUsage, Reserve, Settle};

@@ -1,9 +1,11 @@
 //! What an approval of a call meets that has no capacity for it.
 
 use minicbor::{CborLen, Decode, Encode};
+use std::fmt;
 use switchward_machine::Micros;
 
-/// The cap or limit that leaves no capacity for a call.
+/// The cap or limit that leaves no capacity for a call. The text of `Display` is for developers, as the message of a
+/// rejection; the crate `messages` puts it into words for people.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Shortage {
     /// As many calls of the session are approved and not yet made as may be.
@@ -57,5 +59,29 @@ impl Shortage {
             Self::Money { layer, .. } | Self::Mails { layer, .. } => layer.as_ref().map_or(0, String::len),
             Self::Limit { capability } => capability.len(),
         }
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layer = match self {
+            Self::Grants { most } => {
+                write!(f, "{most} approved calls are not yet made")?;
+                None
+            }
+            Self::Money { used, most, layer } => {
+                write!(f, "the session has used or reserved {used} USD of its {most} USD")?;
+                layer.as_ref()
+            }
+            Self::Mails { sent, most, layer } => {
+                write!(f, "the session has sent {sent} of its {most} mails")?;
+                layer.as_ref()
+            }
+            Self::Limit { capability } => {
+                write!(f, "the limit of {capability} is used up")?;
+                None
+            }
+        };
+        layer.map_or(Ok(()), |layer| write!(f, ", as {layer} says"))
     }
 }

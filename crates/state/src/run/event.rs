@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, Outcome, Port, RunId, Time};
 
-use crate::run::{Deferral, FaultCode, Json, Judged, Loop, Parent, PendingFact, Pinned, Writer};
+use crate::run::{Deferral, EndComment, Fault, Json, Judged, Loop, Parent, PendingFact, Pinned, Writer};
 use crate::session::EventSource;
 
 /// An event about a run: where it goes, its data, and the runs below it. Stored form.
@@ -90,9 +90,9 @@ pub enum RunEvent {
         /// Whether it has reached its goal, was stopped or failed, and why.
         #[n(1)]
         ending: Ending,
-        /// Somebody's words about it.
+        /// What is said about it.
         #[n(2)]
-        comment: String,
+        comment: EndComment,
     },
     /// Something was settled while the session was paused.
     #[n(7)]
@@ -153,12 +153,9 @@ pub enum RunEvent {
         /// Where it went wrong.
         #[n(1)]
         node: NodeIx,
-        /// The lower-case code.
+        /// What it is.
         #[n(2)]
-        code: FaultCode,
-        /// What exactly.
-        #[n(3)]
-        message: String,
+        fault: Fault,
     },
     /// A node's body begins again.
     #[n(13)]

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Time};
 
 use crate::limits::MAILED_MAX;
-use crate::run::{FaultCode, Json, Parent, PendingInput};
+use crate::run::{Fault, Json, Parent, PendingInput};
 
 /// The run of a session with an assistant, before it is known which workflows are meant.
 pub const RUN: RunId = RunId(0);
@@ -193,14 +193,7 @@ pub enum Deferral {
     Judged,
     /// Something has gone wrong.
     #[n(5)]
-    Fault {
-        /// The lower-case code.
-        #[n(0)]
-        code: FaultCode,
-        /// What exactly.
-        #[n(1)]
-        message: String,
-    },
+    Fault(#[n(0)] Fault),
     /// These of the session's workflows begin, one after the other; of none, it is asked again which are meant.
     #[n(10)]
     Chosen(#[n(0)] Vec<String>),

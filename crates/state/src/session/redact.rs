@@ -4,7 +4,7 @@ use switchward_machine::Decision;
 
 use crate::approval::{ApprovalEvent, Gate, VoteFact};
 use crate::policy::PolicyEvent;
-use crate::run::{Json, Run, RunEvent};
+use crate::run::{EndComment, Json, Run, RunEvent};
 use crate::session::{RemovalFact, RetainedDecision, SessionEvent};
 use crate::{Event, History};
 
@@ -78,7 +78,7 @@ fn of_run(event: &RunEvent) -> Option<RunEvent> {
         | RunEvent::ActBegun { .. }
         | RunEvent::Left { .. } => event.clone(),
         RunEvent::Ended { run, ending, .. } => {
-            RunEvent::Ended { run: *run, ending: ending.clone(), comment: String::new() }
+            RunEvent::Ended { run: *run, ending: ending.clone(), comment: EndComment::default() }
         }
         _ => return None,
     })

@@ -4,8 +4,9 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::OpenId;
 
 use crate::approval::Progress;
+use crate::run::{Fault, OutboxExcess, WriteProblem};
 
-/// Something in a session that should be looked at. A problem is a sentence. Stored form.
+/// Something in a session that should be looked at. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum SessionWarning {
     /// The definition has a weakness, which its check reports.
@@ -28,9 +29,9 @@ pub enum SessionWarning {
         /// The name of the state.
         #[n(0)]
         state: String,
-        /// The reason.
+        /// The maximum that it would exceed.
         #[n(1)]
-        problem: String,
+        excess: OutboxExcess,
     },
     /// Messages to endpoints are not sent, because too many have not arrived.
     #[n(3)]
@@ -71,7 +72,7 @@ pub enum SessionWarning {
     NotMerged {
         /// The reason.
         #[n(0)]
-        problem: String,
+        problem: WriteProblem,
     },
     /// The engine cannot write below a reserved key, because the data would become too large.
     #[n(8)]
@@ -91,14 +92,14 @@ pub enum SessionWarning {
         state: String,
         /// The failure.
         #[n(1)]
-        problem: String,
+        fault: Fault,
     },
     /// Nobody can be asked, so that the state is not left.
     #[n(10)]
     NoRecipients {
         /// The reason.
         #[n(0)]
-        problem: String,
+        fault: Fault,
     },
     /// A task has no participants, and is done.
     #[n(11)]
@@ -112,7 +113,7 @@ pub enum SessionWarning {
     WaitedDataFull {
         /// The reason.
         #[n(0)]
-        problem: String,
+        problem: WriteProblem,
     },
     /// A gate has a problem.
     #[n(13)]
@@ -171,14 +172,14 @@ pub enum GateTrouble {
     NobodyElse {
         /// The reason.
         #[n(0)]
-        problem: String,
+        fault: Fault,
     },
     /// Nobody is reminded of it.
     #[n(5)]
     NotReminded {
-        /// The reason.
+        /// The maximum that the mails would exceed.
         #[n(0)]
-        problem: String,
+        excess: OutboxExcess,
     },
     /// It cannot get the approvals that it needs, because mails do not reach its approvers.
     #[n(6)]
@@ -206,9 +207,9 @@ pub enum NoAudience {
     /// The mails would be too many or too long.
     #[n(1)]
     TooMuch {
-        /// The reason, in a sentence.
+        /// The maximum that they would exceed.
         #[n(0)]
-        problem: String,
+        excess: OutboxExcess,
     },
 }
 

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, RunId, Time};
 
-use crate::work::OpenItemBody;
+use crate::work::{OpenItemBody, WorkProblem};
 
 /// An event about open items: work for workers, waits and timers. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -74,7 +74,7 @@ pub enum WorkEvent {
         worker: String,
         /// What was wrong, if something was.
         #[n(3)]
-        wrong: Option<String>,
+        wrong: Option<WorkProblem>,
         /// Whether it may have been done all the same.
         #[cbor(n(4), default, skip_if = "is_known")]
         unknown: bool,

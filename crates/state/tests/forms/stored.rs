@@ -42,18 +42,21 @@ use switchward_state::delivery::{
     WebhookSourceFact,
 };
 use switchward_state::policy::{
-    Authorized, CallEffect, HeldSince, LedgerRow, LimitCheck, LimitOutcome, PolicyFact, Remaining,
-    Reservation, Spent,
+    Authorized, CallEffect, CallGrounds, HeldSince, LedgerRow, LimitCheck, LimitOutcome, PolicyFact,
+    Remaining, Reservation, Spent,
 };
 use switchward_state::run::{
-    Choice, Data, Deferral, FaultCode, Held, Json, Judged, Loop, Parent, Pinned, Run, Slot, Unknown, Writer,
+    Choice, Data, Deferral, EndComment, FaultCause, Held, Json, Judged, Loop, Parent, Pinned, ResultProblem,
+    Run, Slot, Unknown, Writer,
 };
 use switchward_state::seal::{KeyRing, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_state::session::{
     Assisted, Attached, Early, EventSource, LastMessage, MailDay, Meters, NextReply, Remembered, Replies,
     ReplySource, Retention, Session, SessionWarning, Speaker, StoredReply,
 };
-use switchward_state::work::{About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem};
+use switchward_state::work::{
+    About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem, WorkProblem,
+};
 use switchward_state::{
     Actor, Answered, Decision, Event, History, ItemHead, ItemKind, Level, ListedItem, Open, OpenItem, Reply,
     Request, Row, Scope, StoredHistory, TurnRecord,
@@ -454,6 +457,24 @@ fn history() -> History {
     History { at: Time(3), by: actor(), request: Some("r-1".into()), events, answered: Some(remembered()) }
 }
 
+fn authorized() -> Authorized {
+    Authorized {
+        effect: CallEffect::Ask,
+        reason: Some("RATE_LIMITED".into()),
+        grounds: Some(CallGrounds::Ask { capability: "bash".into() }),
+        rule: Some(rule()),
+        gate: Some(OpenId(6)),
+        granted_by: Some(OpenId(6)),
+        call_id: "c-1".into(),
+        retry_after_ms: Some(10),
+        remaining: Remaining { calls: Some(49), usd: Some(Micros(5)) },
+        layers: layers(),
+        sequence: 4,
+        unnotified: true,
+        warnings: vec![Warning::Unreachable],
+    }
+}
+
 fn replies() -> Vec<Reply> {
     let remaining = Remaining { calls: Some(49), usd: Some(Micros(5)) };
     let full = LimitOutcome::Full { money: true, capability: "bash".into(), wait_ms: 9 };
@@ -461,26 +482,12 @@ fn replies() -> Vec<Reply> {
     let check = |outcome, held| LimitCheck { rules: rules(), estimate: Micros(5), age_ms: 2, outcome, held };
     [
         Reply::Session { session: SessionId([1; 16]), sequence: 4, position: values::position() },
-        Reply::Authorized(Box::new(Authorized {
-            effect: CallEffect::Ask,
-            reason: Some("RATE_LIMITED".into()),
-            message: "a person is asked".into(),
-            rule: Some(rule()),
-            gate: Some(OpenId(6)),
-            granted_by: Some(OpenId(6)),
-            call_id: "c-1".into(),
-            retry_after_ms: Some(10),
-            remaining,
-            layers: layers(),
-            sequence: 4,
-            unnotified: true,
-            warnings: vec![Warning::Unreachable],
-        })),
+        Reply::Authorized(Box::new(authorized())),
         Reply::Gate { gate: OpenId(6), sequence: 4, summary: None },
         Reply::Limits(check(LimitOutcome::Available { remaining }, held())),
         Reply::Limits(check(full, Vec::new())),
         Reply::Done,
-        Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some("no".into()) },
+        Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some(ResultProblem::NoObject) },
         Reply::Replied {
             session: SessionId([1; 16]),
             sequence: 4,
@@ -491,6 +498,7 @@ fn replies() -> Vec<Reply> {
         values::page_codes::reply(),
     ]
     .into_iter()
+    .chain(values::faults::replies())
     .chain(crate::replies::all())
     .collect()
 }
@@ -606,7 +614,8 @@ fn decisions_keep_their_form() {
     });
     let own = [Event::Session(SessionEvent::ReplyTokensBegun { tenant: "acme".into() }), traced];
     let latest = own.into_iter().chain(dead_letters()).chain(webhook_sources()).chain(values::mailed());
-    let latest = latest.chain(pending::events()).chain(values::warnings::events());
+    let latest =
+        latest.chain(pending::events()).chain(values::warnings::events()).chain(values::faults::events());
     let known = moves().into_iter().chain(calls()).chain(flow_events()).chain(shared());
     let events: Vec<Event> =
         known.chain(later()).chain(children()).chain(latest).chain(other_kinds()).collect();

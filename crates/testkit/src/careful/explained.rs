@@ -2,7 +2,7 @@
 
 use switchward_engine::policy::{Explanation, Ledgers, Plan, explain};
 use switchward_scenario::{Answer, Broken, System};
-use switchward_state::policy::{Authorized, CallEffect, MatchedRule, PolicyCommand};
+use switchward_state::policy::{Authorized, CallEffect, CallGrounds, MatchedRule, PolicyCommand, Shortage};
 use switchward_state::{Body, Command, Reason, Reply, Scope};
 
 use super::CarefulMemory;
@@ -52,20 +52,21 @@ fn as_explained(explained: &Explanation, decided: &Authorized) -> bool {
     let limits = [Reason::RateLimited.code(), Reason::BudgetExhausted.code()];
     let by_limit = decided.reason.as_deref().is_some_and(|reason| limits.contains(&reason));
     let granted = explained.granted;
+    let same_grounds = decided.grounds.as_ref() == Some(&explained.grounds);
     match decided.effect {
         CallEffect::Deny if explained.effect == CallEffect::Deny => {
-            explained.reason.map(Reason::code) == decided.reason.as_deref()
-                && explained.message == decided.message
+            explained.reason.map(Reason::code) == decided.reason.as_deref() && same_grounds
         }
-        CallEffect::Deny => by_limit && !granted && names_a_limit(explained, &decided.message),
-        CallEffect::Ask => explained.effect == CallEffect::Ask && explained.message == decided.message,
+        CallEffect::Deny => by_limit && !granted && names_a_limit(explained, decided.grounds.as_ref()),
+        CallEffect::Ask => explained.effect == CallEffect::Ask && same_grounds,
         CallEffect::Allow => explained.effect == CallEffect::Allow && granted == decided.granted_by.is_some(),
     }
 }
 
-/// The message about a call that a limit denies names the rule whose limit it is.
-fn names_a_limit(explained: &Explanation, message: &str) -> bool {
-    explained.limited.iter().any(|rule| message.contains(&rule.capability))
+/// The grounds of a call that a limit denies name a rule whose limits apply.
+fn names_a_limit(explained: &Explanation, grounds: Option<&CallGrounds>) -> bool {
+    let Some(CallGrounds::Short(Shortage::Limit { capability })) = grounds else { return false };
+    explained.limited.iter().any(|rule| capability.contains(&rule.capability))
 }
 
 /// The deciding rule is named, and is among those that match.
@@ -76,13 +77,16 @@ fn ruled(explained: &Explanation, decided: &Authorized) -> bool {
     explained.rule == decided.rule && explained.rule.iter().all(listed)
 }
 
-/// The message about a call that needs approval names the call; the message about an allowed one names the rule that
-/// allows it, or the call if no rule covers it.
+/// The grounds of a call that needs approval name the call; those of an allowed one name the rule that decides, too.
 fn names_what_decides(explained: &Explanation, capability: &str) -> bool {
-    let rule = explained.rule.as_ref().map(|rule| rule.capability.as_str());
-    let rule = rule.filter(|rule| !rule.is_empty() && explained.effect == CallEffect::Allow);
-    let named = explained.message.contains(rule.unwrap_or(capability));
-    named || explained.effect == CallEffect::Deny || explained.granted
+    match &explained.grounds {
+        CallGrounds::Approved => explained.granted,
+        CallGrounds::Ask { capability: named } => named == capability && explained.effect == CallEffect::Ask,
+        CallGrounds::Allowed { capability: named, rule } => {
+            named == capability && *rule == explained.rule && explained.effect == CallEffect::Allow
+        }
+        CallGrounds::Short(_) | CallGrounds::Problem(_) => explained.effect == CallEffect::Deny,
+    }
 }
 
 /// The limits that apply are those that the ledger is asked about.

@@ -10,7 +10,7 @@ use switchward_gateway::query::{GateShown, LinkedGate, SessionShown};
 use switchward_machine::{BudgetUnit, Callee, CalleeKind, OpenId, RunId, Status, Time};
 use switchward_state::approval::{Setting, SettingSource, Settled, Warning};
 use switchward_state::delivery::{MailCap, MailFull, PublishedEvent};
-use switchward_state::policy::{CallEffect, LayerDecision, MatchedRule};
+use switchward_state::policy::{CallEffect, CallGrounds, LayerDecision, MatchedRule, Shortage};
 use switchward_state::run::{Json, Run};
 use switchward_state::session::Assisted;
 use switchward_state::work::WorkItem;
@@ -141,7 +141,7 @@ pub(crate) fn explanation() -> Explanation {
     Explanation {
         effect: CallEffect::Deny,
         reason: Some(Reason::BudgetExhausted),
-        message: "no".into(),
+        grounds: CallGrounds::Short(Shortage::Limit { capability: "bash".into() }),
         rule: Some(rule.clone()),
         granted: true,
         looked_at: vec![LookedAt { rule: rule.clone(), covers: true }],

@@ -2,7 +2,8 @@
 
 use switchward_machine::{Micros, OpenId, SessionId};
 use switchward_state::approval::{ReplyOutcome, Warning};
-use switchward_state::policy::{Authorized, CallEffect, Remaining};
+use switchward_state::policy::{Authorized, CallEffect, CallGrounds, Remaining};
+use switchward_state::run::ResultProblem;
 use switchward_state::{Level, Reply};
 
 use super::policy::limits;
@@ -13,7 +14,7 @@ fn authorized() -> Authorized {
     Authorized {
         effect: CallEffect::Ask,
         reason: None,
-        message: "a person is asked".into(),
+        grounds: Some(CallGrounds::Ask { capability: "bash".into() }),
         rule: None,
         gate: Some(OpenId(5)),
         granted_by: None,
@@ -65,7 +66,7 @@ pub(crate) fn all() -> Vec<(&'static str, Reply)> {
         Reply::PageCode { gate, accepted: true, left: 2 },
         Reply::Limits(limits()),
         Reply::Done,
-        Reply::Worked { session, sequence, wrong: Some("no object".into()) },
+        Reply::Worked { session, sequence, wrong: Some(ResultProblem::NoObject) },
         Reply::Recorded { session, sequence, event: 3, position: None },
         Reply::Replied { session, sequence, outcome: ReplyOutcome::Decided, position: None },
         Reply::Level { level: Level(2), epoch: 7 },

@@ -31,7 +31,7 @@ pub(crate) fn moves() -> Vec<Event> {
         Event::Run(RunEvent::Ended {
             run,
             ending: Ending::plain(Outcome::Cancelled),
-            comment: "enough".into(),
+            comment: EndComment::Written("enough".into()),
         }),
         Event::Session(SessionEvent::Warned {
             warning: SessionWarning::Logged { text: "env-check: no".into() },
@@ -144,7 +144,7 @@ pub(crate) fn later() -> Vec<Event> {
             by: Writer::Worker,
         }),
     ];
-    let fault = Deferral::Fault { code: FaultCode::WorkError, message: "no".into() };
+    let fault = Deferral::Fault(FaultCause::Worker { text: "no".into() }.into());
     let deferred = [Deferral::Judged, fault].map(|due| Event::Run(RunEvent::Deferred { run, due }));
     let commented = Event::Approval(ApprovalEvent::Commented { gate, by, comment });
     let (answer, comment, via) = (Json(serde_json::json!([5])), String::new(), Via::Rpc);
@@ -171,8 +171,7 @@ pub(crate) fn flow_events() -> Vec<Event> {
         Event::Run(RunEvent::Faulted {
             run,
             node: NodeIx(1),
-            code: FaultCode::Operation,
-            message: "no list".into(),
+            fault: FaultCause::NoList { path: "items".into() }.into(),
         }),
         Event::Run(RunEvent::Restarted { run, asked: true }),
         Event::Work(WorkEvent::Opened { item: OpenId(10), run, body: open::items().remove(1), trace: None }),

@@ -58,7 +58,7 @@ pub(super) fn work_done(item: OpenId, run: RunId, unknown: bool) -> Event {
         item,
         run,
         worker: "w-1".into(),
-        wrong: Some("/amount is no number".into()),
+        wrong: Some(WorkProblem::Fault(ResultProblem::NoObject.into())),
         unknown,
     })
 }

@@ -4,6 +4,7 @@ use switchward_machine::DeliveryReason;
 use switchward_state::approval::ApprovalEvent;
 use switchward_state::catalogue::CatalogueEvent;
 use switchward_state::delivery::DeliveryEvent;
+pub(crate) mod faults;
 pub(crate) mod notices;
 pub(crate) mod page_codes;
 mod removal;

@@ -1,0 +1,177 @@
+//! What has gone wrong in a run or in its work, and why a value is not written or does not go out.
+
+use switchward_state::limits::{
+    CALL_DEPTH_MAX, DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_KEY_BYTES_MAX, DATA_KEYS_MAX, EFFECTS_BYTES_MAX,
+    EFFECTS_MAX, EFFECTS_TURN_MAX, ITEMS_MAX, LEASES_LAPSED_MAX, MAILS_OF_DAY_MAX, OPS_MAX, OUTBOX_BYTES_MAX,
+    OUTBOX_MAX, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_SHOWN_BYTES_MAX, RUNS_MAX,
+    TASK_BYTES_MAX, TURN_BYTES_MAX, WORK_INPUT_BYTES_MAX, WRITTEN_BYTES_MAX,
+};
+use switchward_state::run::{
+    EndComment, EndedRun, Fault, FaultCause, OutboxExcess, RecipientsProblem, ResultProblem, WriteProblem,
+};
+use switchward_state::work::WorkProblem;
+
+/// What has gone wrong in a run: the runs that have ended because of it, then the cause.
+#[must_use]
+pub fn fault(fault: &Fault) -> String {
+    let ended = fault.ended.iter().flat_map(ended_run);
+    let parts = ended.chain([cause(&fault.cause)]).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(": ")
+}
+
+/// What is said about the end of a run; empty if nothing is.
+#[must_use]
+pub fn end_comment(comment: &EndComment) -> String {
+    match comment {
+        EndComment::Written(text) => text.clone(),
+        EndComment::Fault(of_run) => fault(of_run),
+    }
+}
+
+/// Why work was in vain.
+#[must_use]
+pub fn work_problem(problem: &WorkProblem) -> String {
+    match problem {
+        WorkProblem::Fault(of_work) => fault(of_work),
+        WorkProblem::Undecided => "the reply counts as undecided".to_owned(),
+    }
+}
+
+/// Why a worker's result is refused, cut at [`RESULT_SHOWN_BYTES_MAX`].
+#[must_use]
+pub fn result_problem(problem: &ResultProblem) -> String {
+    let mut text = result(problem);
+    if text.len() > RESULT_SHOWN_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(RESULT_SHOWN_BYTES_MAX));
+        text.push('…');
+    }
+    text
+}
+
+/// A run that has not completed, and the reason if there is one.
+fn ended_run(run: &EndedRun) -> [String; 2] {
+    let EndedRun { definition, ending } = run;
+    let how = format!("{definition} ended {}", ending.outcome.status().word());
+    [how, ending.reason.clone().unwrap_or_default()]
+}
+
+fn cause(cause: &FaultCause) -> String {
+    match cause {
+        FaultCause::TooManyOperations => format!("more than {OPS_MAX} operations in one go"),
+        FaultCause::NoValue { path } => format!("{path} has no value to transform"),
+        FaultCause::Expression { diagnostic }
+        | FaultCause::Template { diagnostic }
+        | FaultCause::Guard { diagnostic } => diagnostic.clone(),
+        FaultCause::Write(problem) => write_problem(problem),
+        FaultCause::WrittenBytes => format!("more than {WRITTEN_BYTES_MAX} bytes are written in one go"),
+        FaultCause::NoList { path } => format!("{path} is no list to go through"),
+        FaultCause::TooManyItems { path } => format!("{path} has more than {ITEMS_MAX} items"),
+        FaultCause::TurnBytes => outbox_excess(OutboxExcess::TurnBytes),
+        FaultCause::WorkInputBytes => {
+            format!("what the worker is handed is more than {WORK_INPUT_BYTES_MAX} bytes")
+        }
+        FaultCause::HttpStatus { status } => format!("the answer's status is {status}"),
+        FaultCause::ChildInput { definition, problem } => {
+            format!("{definition} cannot begin with this: {}", write_problem(problem))
+        }
+        FaultCause::ChildOutput { definition, problem } => {
+            format!("{definition} gives back what does not fit: {}", write_problem(problem))
+        }
+        FaultCause::DataFull { key, state } => data_full(key, state),
+        FaultCause::Recipients(problem) => recipients_problem(problem),
+        FaultCause::Outbox(excess) => outbox_excess(*excess),
+        FaultCause::NoInputObject => "what a worker is handed must be an object".to_owned(),
+        FaultCause::Worker { text } if text.is_empty() => "the worker gave up".to_owned(),
+        FaultCause::Worker { text } => text.clone(),
+        FaultCause::Result(problem) => result_problem(problem),
+        FaultCause::LeasesLapsed => format!("{LEASES_LAPSED_MAX} workers had it, and none came back"),
+        FaultCause::UnknownCallee { name } => format!("the session knows no {name:?} that could be called"),
+        FaultCause::TooManyRuns => format!("the session has had {RUNS_MAX} runs"),
+        FaultCause::TooDeep { name } => {
+            format!("{name:?} would be more than {CALL_DEPTH_MAX} runs below the first")
+        }
+        FaultCause::Ended { comment } => comment.clone(),
+        FaultCause::Unconnected { port, state } => {
+            format!("nothing stands at the port {} of {state}", port.word())
+        }
+        FaultCause::Drain { states, more: 0 } => states.join(" -> "),
+        FaultCause::Drain { states, more } => format!("{} -> ... and {more} more", states.join(" -> ")),
+    }
+}
+
+/// The engine cannot write below a reserved key.
+pub(super) fn data_full(key: &str, state: &str) -> String {
+    format!("{key}.{state} is not kept: the data would be larger than {DATA_BYTES_MAX} bytes")
+}
+
+/// Why a value is not written into the data.
+pub(super) fn write_problem(problem: &WriteProblem) -> String {
+    match problem {
+        WriteProblem::Reserved { key } => format!("{key:?} is written by the engine alone"),
+        WriteProblem::KeyLength => format!("a key must be 1 to {DATA_KEY_BYTES_MAX} bytes"),
+        WriteProblem::TooDeep { key } => format!("{key:?} is nested deeper than {DATA_DEPTH_MAX}"),
+        WriteProblem::TooManyKeys => format!("there are {DATA_KEYS_MAX} keys already"),
+        WriteProblem::Clash { key, diagnostic } => format!("{key:?}: {diagnostic}"),
+        WriteProblem::TooLarge { key } => {
+            format!("{key:?} would make the data larger than {DATA_BYTES_MAX} bytes")
+        }
+    }
+}
+
+/// Why no more goes out.
+pub(super) fn outbox_excess(excess: OutboxExcess) -> String {
+    match excess {
+        OutboxExcess::ActEffects => format!("more than {EFFECTS_MAX} effects in one go"),
+        OutboxExcess::ActBytes => format!("effects of more than {EFFECTS_BYTES_MAX} bytes in one go"),
+        OutboxExcess::TurnEffects => format!("more than {EFFECTS_TURN_MAX} effects in one step"),
+        OutboxExcess::TurnBytes => format!("more than {TURN_BYTES_MAX} bytes come of one step"),
+        OutboxExcess::OutboxEffects => format!("the session has {OUTBOX_MAX} effects that have not arrived"),
+        OutboxExcess::OutboxBytes => {
+            format!("the session has effects of {OUTBOX_BYTES_MAX} bytes that have not arrived")
+        }
+        OutboxExcess::MailsOfDay { sent } => {
+            format!("the session has sent {sent} mails today, at most {MAILS_OF_DAY_MAX} a day go out")
+        }
+    }
+}
+
+fn recipients_problem(problem: &RecipientsProblem) -> String {
+    match problem {
+        RecipientsProblem::TooMany => format!("a message goes to at most {RECIPIENTS_MAX}"),
+        RecipientsProblem::Nobody => "the message has nobody to go to".to_owned(),
+        RecipientsProblem::TooManyParticipants => {
+            format!("at most {PARTICIPANTS_MAX} take part in a task")
+        }
+        RecipientsProblem::NoList { path } => format!("{path} must be a list of texts"),
+        RecipientsProblem::AddressLength => format!("an address has at most {RECIPIENT_BYTES_MAX} bytes"),
+        RecipientsProblem::NoAddress { value } => format!("{value} is no address"),
+        RecipientsProblem::TaskBytes => {
+            format!("the requests to all participants together have more than {TASK_BYTES_MAX} bytes")
+        }
+    }
+}
+
+fn result(problem: &ResultProblem) -> String {
+    match problem {
+        ResultProblem::NoObject => "the result must be an object".to_owned(),
+        ResultProblem::UnknownField { field } => {
+            format!("/{field} is none of the fields that were asked for")
+        }
+        ResultProblem::FieldType { field, wanted, value } => {
+            format!("/{field} must be a {}, and is {value}", wanted.word())
+        }
+        ResultProblem::HttpStatus { status } => {
+            format!("/status must be a whole number, and is {status}")
+        }
+        ResultProblem::Write(problem) => write_problem(problem),
+        ResultProblem::NoJudgement => "/verdict must be true or false".to_owned(),
+        ResultProblem::NoWorkflows => "/workflows must be a list of names".to_owned(),
+        ResultProblem::UnknownWorkflow { at, name } => {
+            format!("/workflows/{at} is none of the assistant's workflows: {name}")
+        }
+        ResultProblem::RepeatedWorkflow { at, name } => {
+            format!("/workflows/{at} is in the list twice: {name}")
+        }
+        ResultProblem::NoPort => "/port must be one of the ports".to_owned(),
+    }
+}

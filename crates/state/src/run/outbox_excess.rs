@@ -1,0 +1,58 @@
+//! What is too much to go out.
+
+use minicbor::{CborLen, Decode, Encode};
+use std::fmt;
+
+use crate::limits::{
+    EFFECTS_BYTES_MAX, EFFECTS_MAX, EFFECTS_TURN_MAX, MAILS_OF_DAY_MAX, OUTBOX_BYTES_MAX, OUTBOX_MAX,
+    TURN_BYTES_MAX,
+};
+
+/// The maximum that is exceeded if more goes out. The text of `Display` is for developers, as the message of a rejection;
+/// the crate `messages` puts it into words for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+pub enum OutboxExcess {
+    /// One act has [`EFFECTS_MAX`] effects.
+    #[n(0)]
+    ActEffects,
+    /// The effects of one act have [`EFFECTS_BYTES_MAX`] bytes.
+    #[n(1)]
+    ActBytes,
+    /// One turn has [`EFFECTS_TURN_MAX`] effects.
+    #[n(2)]
+    TurnEffects,
+    /// One turn writes [`TURN_BYTES_MAX`] bytes.
+    #[n(3)]
+    TurnBytes,
+    /// The session has [`OUTBOX_MAX`] effects in its outbox.
+    #[n(4)]
+    OutboxEffects,
+    /// The effects in the session's outbox have [`OUTBOX_BYTES_MAX`] bytes.
+    #[n(5)]
+    OutboxBytes,
+    /// The session sends at most [`MAILS_OF_DAY_MAX`] mails on one day.
+    #[n(6)]
+    MailsOfDay {
+        /// The mails that it has sent on this day.
+        #[n(0)]
+        sent: u32,
+    },
+}
+
+impl fmt::Display for OutboxExcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ActEffects => write!(f, "more than {EFFECTS_MAX} effects in one go"),
+            Self::ActBytes => write!(f, "effects of more than {EFFECTS_BYTES_MAX} bytes in one go"),
+            Self::TurnEffects => write!(f, "more than {EFFECTS_TURN_MAX} effects in one step"),
+            Self::TurnBytes => write!(f, "more than {TURN_BYTES_MAX} bytes come of one step"),
+            Self::OutboxEffects => write!(f, "the session has {OUTBOX_MAX} effects that have not arrived"),
+            Self::OutboxBytes => {
+                write!(f, "the session has effects of {OUTBOX_BYTES_MAX} bytes that have not arrived")
+            }
+            Self::MailsOfDay { sent } => {
+                write!(f, "the session has sent {sent} mails today, at most {MAILS_OF_DAY_MAX} a day go out")
+            }
+        }
+    }
+}

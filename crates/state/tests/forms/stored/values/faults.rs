@@ -1,0 +1,50 @@
+//! What goes wrong in runs and in work, and the grounds of decisions on calls: each variant once.
+
+use switchward_machine::{Ending, NodeIx, OpenId, Outcome, RunId, SessionId};
+use switchward_state::policy::Authorized;
+use switchward_state::run::{Deferral, EndComment, RunEvent};
+use switchward_state::work::{WorkEvent, WorkProblem};
+use switchward_state::{Event, Reply};
+use switchward_testkit::{call_grounds, faults, missing_facts, result_problems, session_warnings};
+
+const RUN: RunId = RunId(1);
+
+/// An event for each fault.
+pub(crate) fn events() -> Vec<Event> {
+    let faulted = |fault| Event::Run(RunEvent::Faulted { run: RUN, node: NodeIx(1), fault });
+    let mut all: Vec<Event> = faults().into_iter().map(faulted).collect();
+    let Some(fault) = faults().pop() else { return all };
+    let ending = Ending { outcome: Outcome::Failed, reason: Some("child".into()) };
+    let comment = EndComment::Fault(fault.clone());
+    let done = |wrong| WorkEvent::Done {
+        item: OpenId(7),
+        run: RUN,
+        worker: "w-1".into(),
+        wrong: Some(wrong),
+        unknown: false,
+    };
+    all.extend([
+        Event::Run(RunEvent::Ended { run: RUN, ending, comment }),
+        Event::Run(RunEvent::Deferred { run: RUN, due: Deferral::Fault(fault.clone()) }),
+        Event::Work(done(WorkProblem::Fault(fault))),
+        Event::Work(done(WorkProblem::Undecided)),
+    ]);
+    all
+}
+
+/// Replies about work and about calls, for each problem and all grounds.
+pub(crate) fn replies() -> Vec<Reply> {
+    let worked = |wrong| Reply::Worked { session: SessionId([1; 16]), sequence: 4, wrong: Some(wrong) };
+    let decided =
+        |grounds| Reply::Authorized(Box::new(Authorized { grounds: Some(grounds), ..super::authorized() }));
+    let worked = result_problems().into_iter().map(worked);
+    worked.chain(call_grounds().into_iter().map(decided)).collect()
+}
+
+#[test]
+fn the_samples_have_every_kind_of_fact() {
+    assert_eq!(missing_facts(faults().iter().map(|fault| &fault.cause)), Vec::<String>::new());
+    assert_eq!(missing_facts(&result_problems()), Vec::<String>::new());
+    assert_eq!(missing_facts(&call_grounds()), Vec::<String>::new());
+    assert_eq!(missing_facts(&session_warnings()), Vec::<String>::new());
+}
