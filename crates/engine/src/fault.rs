@@ -5,7 +5,7 @@ use switchward_state::run::{Fault, ResultProblem};
 
 /// The beginning of a text that a worker has sent, for a fault: at least [`RESULT_SHOWN_BYTES_MAX`] bytes, if it has as
 /// many, so that a reader can see that it is cut.
-pub(crate) fn excerpt(text: impl ToString) -> String {
+pub(crate) fn excerpt(text: &impl ToString) -> String {
     let mut text = text.to_string();
     text.truncate(text.ceil_char_boundary(RESULT_SHOWN_BYTES_MAX));
     text

@@ -153,7 +153,7 @@ pub enum RunEvent {
         /// Where it went wrong.
         #[n(1)]
         node: NodeIx,
-        /// What it is.
+        /// The cause, and the runs below that have ended because of it.
         #[n(2)]
         fault: Fault,
     },

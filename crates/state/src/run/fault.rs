@@ -23,7 +23,7 @@ pub struct EndedRun {
     /// The name of its definition.
     #[n(0)]
     pub definition: String,
-    /// How it ended.
+    /// Its outcome, and the reason if there is one.
     #[n(1)]
     pub ending: Ending,
 }
@@ -152,7 +152,7 @@ pub enum FaultCause {
     /// The session knows no definition that could be called by this name.
     #[n(21)]
     UnknownCallee {
-        /// The name.
+        /// What the calling definition names.
         #[n(0)]
         name: String,
     },
@@ -177,7 +177,7 @@ pub enum FaultCause {
     /// A node has ended at a port that no exit leads from.
     #[n(25)]
     Unconnected {
-        /// The port.
+        /// How its body has ended.
         #[n(0)]
         port: Port,
         /// The name of the node.
