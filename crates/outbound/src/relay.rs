@@ -320,7 +320,7 @@ fn input(work: &WorkView, stored: &Value) -> Result<JobInput, Failed> {
     Ok(JobInput::Model { question, result_schema: work.schema.0.clone() })
 }
 
-/// The job of leased work.
+/// What a delivery is to do for leased work, in the time that its lease lasts but for a reserve.
 fn job(leased: &Leased, work: &WorkView, input: JobInput) -> DeliveryJob {
     let (tenant, session, item) = leased.name;
     DeliveryJob {

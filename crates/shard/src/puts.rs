@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use switchward_state::session::Session;
-use switchward_state::{Changes, Key, Row, index_keys, may_be_indexed};
+use switchward_state::{Changes, Row, index_keys, may_be_indexed};
 
 use crate::evolved::caught;
 use crate::record::{Puts, Stored};

@@ -274,6 +274,7 @@ async fn what_is_refused_is_refused_the_same_by_every_protocol() {
     let good = v1::StreamWorkRequest { wanted: wanted(&queue), ..Default::default() };
     let foreign = v1::StreamWorkRequest { parent: "tenants/globex".into(), ..good.clone() };
     let of = |wanted: v1::WorkWanted| v1::StreamWorkRequest { wanted: Some(wanted), ..Default::default() };
+    let named = |id: &str| of(v1::WorkWanted { worker_id: id.to_owned(), ..Default::default() });
     let day = 24 * 3_600;
     let rows = [
         ("CREDENTIAL_INVALID", "", "nobody", good.clone()),
@@ -301,18 +302,8 @@ async fn what_is_refused_is_refused_the_same_by_every_protocol() {
             "worker",
             of(v1::WorkWanted { queues: vec!["x".to_owned(); 21], ..Default::default() }),
         ),
-        (
-            "FIELD_INVALID",
-            "wanted.worker_id",
-            "worker",
-            of(v1::WorkWanted { worker_id: "w\n".to_owned(), ..Default::default() }),
-        ),
-        (
-            "FIELD_INVALID",
-            "wanted.worker_id",
-            "worker",
-            of(v1::WorkWanted { worker_id: "delivery".to_owned(), ..Default::default() }),
-        ),
+        ("FIELD_INVALID", "wanted.worker_id", "worker", named("w\n")),
+        ("FIELD_INVALID", "wanted.worker_id", "worker", named("delivery")),
         (
             "FIELD_INVALID",
             "wanted.lease",

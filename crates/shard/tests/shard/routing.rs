@@ -132,7 +132,7 @@ fn what_was_routed_by_an_older_map_is_refused_and_not_executed() {
             assert_eq!(ask(trio.cluster(LEADER), group, stale, &LeaderRequest::ReadIndex).await, refused);
         }
         assert_eq!(group_with(&trio, LEADER, key).await, None);
-        // Whoever has an old map must be able to learn of the newer one.
+        // A server with an old map must be able to learn of the newer one.
         let of_catalogue = ask(trio.cluster(LEADER), 0, stale, &LeaderRequest::ReadIndex).await;
         assert!(matches!(of_catalogue, Answer::ReadIndex(_)), "{of_catalogue:?}");
         // A later epoch at which no bucket has moved makes no difference.
