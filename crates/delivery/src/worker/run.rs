@@ -67,15 +67,16 @@ impl DeliveryWorker {
                 return self.end(stream, &delivery.receipt).await;
             }
         };
-        if !self.answers.wanted(&job).await {
-            tracing::debug!(?job, count = delivery.count, "a delivery job is no longer needed");
-            return self.end(stream, &delivery.receipt).await;
-        }
         // A job whose id is free on the bus is published again, so two deliveries may come at once.
         let Some(_held) = InHand::of(self, &job.name()) else {
             tracing::debug!(?job, count = delivery.count, "a delivery job is already in progress");
             return self.end(stream, &delivery.receipt).await;
         };
+        // Asked only now: before, another delivery might end between the answer and the beginning of this one.
+        if !self.answers.wanted(&job).await {
+            tracing::debug!(?job, count = delivery.count, "a delivery job is no longer needed");
+            return self.end(stream, &delivery.receipt).await;
+        }
         if let Origin::Ping { .. } = job.origin {
             self.ping(&job, delivery, taken).await;
             return self.end(stream, &delivery.receipt).await;
@@ -193,5 +194,101 @@ fn log_failure(stream: Stream, what: &'static str, result: Result<(), BusError>)
 fn log_panic(stream: Stream, ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
         tracing::error!(%stream, %error, "the task of a delivery job panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use serde_json::{Value, json};
+    use switchward_bus::{Memory, Settings};
+    use switchward_machine::{OpenId, SessionId, TenantId};
+    use tokio::sync::Notify;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::guard::Egress;
+    use crate::http::{Client, Config as ClientConfig};
+    use crate::model::{Kind, Question};
+    use crate::worker::{Answers, Config, JobInput, Outcome};
+
+    const SOON: Duration = Duration::from_secs(30);
+
+    /// Accepts the first outcome only once a second delivery has ended, or asks whether its outcome is wanted. That one gets
+    /// the answer of the moment when it asked, and only once the first delivery has ended.
+    #[derive(Default)]
+    struct Overlapping {
+        asked: AtomicUsize,
+        accepted: AtomicUsize,
+        reporting: Notify,
+        second_came: Notify,
+        first_ended: Notify,
+    }
+
+    #[async_trait]
+    impl Answers for Overlapping {
+        async fn wanted(&self, _: &DeliveryJob) -> bool {
+            if self.asked.fetch_add(1, Ordering::SeqCst) > 0 {
+                self.second_came.notify_one();
+                self.first_ended.notified().await;
+            }
+            true
+        }
+
+        async fn answer(&self, _: &DeliveryJob, _: Outcome) -> Result<(), AnswerError> {
+            if self.accepted.fetch_add(1, Ordering::SeqCst) == 0 {
+                self.reporting.notify_one();
+                self.second_came.notified().await;
+            }
+            Ok(())
+        }
+    }
+
+    /// A job that fails at once, as the worker has no model.
+    fn job() -> DeliveryJob {
+        let question = Question::read(Kind::Judge, &json!({ "rubric": "It is polite.", "data": {} }));
+        let question = question.expect("the question is readable");
+        DeliveryJob {
+            tenant: TenantId(7),
+            session: SessionId([7; 16]),
+            origin: Origin::Work { item: OpenId(3), fence: 5 },
+            input: JobInput::Model { question, result_schema: Value::Null },
+            ttl_ms: 90_000,
+            idempotency_key: "ses_1:3:judge".to_owned(),
+            traceparent: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_second_delivery_is_not_performed_though_the_first_ends_while_it_is_asked_about() {
+        let answers = Arc::new(Overlapping::default());
+        let egress = Arc::new(Egress::default());
+        let client = ClientConfig::new(Arc::new(move |_: u32| Arc::clone(&egress)));
+        let client = Client::new(client).expect("the client can be set up");
+        let bus = Arc::new(Memory::new(Settings::default()));
+        let config = Config::new("one".to_owned());
+        let worker = DeliveryWorker::new(bus, answers.clone(), client, None, config);
+        let delivery = |receipt: &str| Delivery {
+            receipt: Receipt::new(receipt.to_owned()),
+            envelope: job().envelope(),
+            count: 1,
+            age: Duration::ZERO,
+        };
+        let (first, second) = (delivery("1"), delivery("2"));
+        let first = async {
+            worker.work(Stream::Model, &first).await;
+            answers.first_ended.notify_one();
+        };
+        let second = async {
+            answers.reporting.notified().await;
+            worker.work(Stream::Model, &second).await;
+            answers.second_came.notify_one();
+        };
+        let both = async { tokio::join!(first, second) };
+        timeout(SOON, both).await.expect("both deliveries end");
+        assert_eq!(answers.accepted.load(Ordering::SeqCst), 1, "the job was performed again");
+        assert!(worker.in_hand.lock().is_empty(), "the job is released");
     }
 }
