@@ -1,5 +1,6 @@
 //! Named maxima of this crate. Sizes are in bytes unless the name says otherwise.
 
+use backon::ExponentialBuilder;
 use std::{num::NonZeroUsize, time::Duration};
 
 const KIB: usize = 1024;
@@ -111,11 +112,14 @@ pub const DISK_LOOK_LOW: Duration = Duration::from_millis(50);
 pub const DISK_REMEMBERED: Duration = Duration::from_secs(60);
 /// What stays free of a disk without a reserve, at most, bytes.
 pub const DISK_FLOOR_BYTES: u64 = 4 * MIB as u64;
-/// How long to wait before a database that could not be opened again for lack of space is tried again; doubles each
-/// time.
-pub const REOPEN_WAIT: Duration = Duration::from_millis(20);
-/// The longest that it waits.
-pub const REOPEN_WAIT_MAX: Duration = Duration::from_secs(2);
+/// How long to wait before what failed on a full disk is tried again: a write to the log, or opening the database. It
+/// doubles each time.
+pub const SPACE_WAIT: Duration = Duration::from_millis(20);
+/// The longest such wait.
+pub const SPACE_WAIT_MAX: Duration = Duration::from_secs(2);
+/// These waits, without an end.
+pub(crate) const SPACE_WAITS: ExponentialBuilder =
+    ExponentialBuilder::new().with_min_delay(SPACE_WAIT).with_max_delay(SPACE_WAIT_MAX).without_max_times();
 /// Free space below which a disk counts as full, bytes.
 pub const DISK_STARVED_BYTES: u64 = MIB as u64;
 /// How long it must be full before the reserve is given up.

@@ -13,17 +13,18 @@ use crate::{
     files::failed,
     limits::{
         LOG_BUFFER_BYTES_KEPT, LOG_MOVE_BYTES, LOG_PREWRITE_RATE_MAX, LOG_SEGMENT_BYTES_MAX,
-        LOG_SEGMENT_BYTES_MIN, REOPEN_WAIT, REOPEN_WAIT_MAX,
+        LOG_SEGMENT_BYTES_MIN, SPACE_WAIT_MAX, SPACE_WAITS,
     },
     mark::Mark,
 };
+use backon::{BackoffBuilder as _, ExponentialBackoff};
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
     os::unix::fs::FileExt as _,
     sync::{Arc, atomic::Ordering::Relaxed},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 /// The state shared by the log's callers and its one writer.
@@ -158,24 +159,23 @@ impl Writer {
     /// Returns a segment of at least `bytes`. Waits for space while the disk is full.
     fn next_segment(&self, bytes: u64) -> Result<Segment, StoreError> {
         let bytes = bytes.max(LOG_SEGMENT_BYTES_MIN).next_multiple_of(LOG_SEGMENT_BYTES_MIN);
-        let mut wait = REOPEN_WAIT;
+        let mut waits = SPACE_WAITS.build();
         loop {
             match self.shared.maker.take(self.number + 1, bytes) {
                 Ok(segment) => return Ok(segment),
-                Err(error) => self.wait_for_space(error, &mut wait)?,
+                Err(error) => self.wait_for_space(error, &mut waits)?,
             }
         }
     }
 
-    /// Gives the reserve up and waits a moment, if the disk is full; returns any other error.
-    fn wait_for_space(&self, error: StoreError, wait: &mut Duration) -> Result<(), StoreError> {
+    /// Gives the reserve up and waits for the next of these times, if the disk is full; returns any other error.
+    fn wait_for_space(&self, error: StoreError, waits: &mut ExponentialBackoff) -> Result<(), StoreError> {
         let disk = self.shared.dir.disk();
         if !disk.caused(&error) || self.shared.queue.is_closed() {
             return Err(error);
         }
         disk.on_disk_full();
-        thread::sleep(*wait);
-        *wait = (*wait * 2).min(REOPEN_WAIT_MAX);
+        thread::sleep(waits.next().unwrap_or(SPACE_WAIT_MAX));
         Ok(())
     }
 
@@ -221,10 +221,10 @@ impl Writer {
 
     /// Writes and syncs.
     fn put(&self, segment: &Segment, at: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        let mut wait = REOPEN_WAIT;
+        let mut waits = SPACE_WAITS.build();
         // A file system that writes overwritten data to another location may need space even here.
         while let Err(error) = segment.file.write_all_at(bytes, at) {
-            self.wait_for_space(failed("write to the log", &segment.path)(error), &mut wait)?;
+            self.wait_for_space(failed("write to the log", &segment.path)(error), &mut waits)?;
         }
         let nth = self.shared.stats.syncs.fetch_add(1, Relaxed) + 1;
         let fault = self.shared.options.sync_fault.as_ref().and_then(|fault| fault(nth));

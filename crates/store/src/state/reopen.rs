@@ -10,8 +10,9 @@ use super::{
 };
 use crate::{
     GroupId, StoreError,
-    limits::{REOPEN_WAIT, REOPEN_WAIT_MAX},
+    limits::{SPACE_WAIT_MAX, SPACE_WAITS},
 };
+use backon::BackoffBuilder as _;
 use fjall::Keyspace;
 use parking_lot::{Mutex, RwLockWriteGuard};
 use std::{
@@ -129,14 +130,14 @@ impl<R: Record> State<R> {
         };
         let passes: Vec<Pass> = states.iter().map(|(_, state)| state.enter()).collect();
         let mut closed: Vec<_> = states.iter().map(|(group, state)| (*group, state.close())).collect();
-        let mut wait = REOPEN_WAIT;
+        let mut waits = SPACE_WAITS.build();
         // Readers that began before still hold the old database for a moment, and so its lock.
         while let Err(error) = store.reopen() {
-            if wait > REOPEN_WAIT_MAX && !store.dir.disk().caused(&error) {
+            let wait = waits.next().unwrap_or(SPACE_WAIT_MAX);
+            if wait >= SPACE_WAIT_MAX && !store.dir.disk().caused(&error) {
                 return Err(error);
             }
-            thread::sleep(wait.min(REOPEN_WAIT_MAX));
-            wait *= 2;
+            thread::sleep(wait);
         }
         for (group, state) in &mut closed {
             let disk = store.keyspace(*group, state.generation())?;
