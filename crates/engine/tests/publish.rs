@@ -295,7 +295,7 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
         attempt,
         wait_ms: 4_000,
         code: FailureCode::Attempt(DeliveryReason::Timeout),
-        message: "too slow".into(),
+        diagnostic: "too slow".into(),
         made: true,
     };
     let first = Attempt::default();
@@ -318,7 +318,7 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
     );
     let ack = |number| Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }));
     let fail =
-        FailEffect { number: 2, code: FailureCode::WebhookFailed, message: String::new(), round: Some(0) };
+        FailEffect { number: 2, code: FailureCode::WebhookFailed, diagnostic: String::new(), round: Some(0) };
     assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 1);
     assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 0);
     assert_eq!(rows.execute(Scope::Catalogue, Body::Delivery(DeliveryCommand::FailEffect(fail))).1.len(), 1);

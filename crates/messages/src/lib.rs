@@ -19,6 +19,7 @@ pub use en::answering::{
 };
 pub use en::closed::outcome;
 pub use en::command_line as cli;
+pub use en::deliveries::delivery_failure;
 pub use en::directory::directory_warning;
 pub use en::evidence::{CheckedBy, EvidenceFacts, SenderProof, reply_evidence};
 pub use en::faults::{end_comment, fault, result_problem, work_problem};

@@ -111,7 +111,7 @@ impl ToShards {
 
     /// What comes of a failed attempt to deliver an effect: another attempt, or a dead letter.
     fn failed(&self, job: &JobHead, number: u64, attempt: Attempt, failed: Failed) -> DeliveryCommand {
-        let Failed { reason, message, .. } = failed;
+        let Failed { reason, message: diagnostic, .. } = failed;
         let wanted = failed.retry_after;
         let (wait, dead) = match &job.channel {
             JobChannel::Event { .. } => {
@@ -127,12 +127,12 @@ impl ToShards {
         match wait {
             Some(wait) => {
                 let code = FailureCode::Attempt(reason);
-                let defer = DeferEffect { number, attempt, wait_ms: wait, code, message, made: true };
+                let defer = DeferEffect { number, attempt, wait_ms: wait, code, diagnostic, made: true };
                 DeliveryCommand::DeferEffect(defer)
             }
             None => {
                 let (code, round) = (dead, Some(attempt.round));
-                DeliveryCommand::FailEffect(FailEffect { number, code, message, round })
+                DeliveryCommand::FailEffect(FailEffect { number, code, diagnostic, round })
             }
         }
     }

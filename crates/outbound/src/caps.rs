@@ -104,8 +104,8 @@ impl Caps {
         };
         let Attempted { tenant, session, effect, .. } = attempted;
         let (number, attempt, wait_ms) = (effect.number, effect.attempt(), full.until.since_ms(now));
-        let (code, message) = (FailureCode::MailCap(full.cap), switchward_messages::mail_cap(full.cap));
-        let defer = DeferEffect { number, attempt, wait_ms, code, message, made: false };
+        let (code, diagnostic) = (FailureCode::MailCap(full.cap), String::new());
+        let defer = DeferEffect { number, attempt, wait_ms, code, diagnostic, made: false };
         let body = Body::Delivery(DeliveryCommand::DeferEffect(defer));
         submit(shard, *tenant, *session, body).await.map(|()| Admitted::Deferred)
     }

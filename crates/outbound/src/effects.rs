@@ -28,7 +28,7 @@ use super::leading;
 use super::rules::Known;
 use crate::query::{EffectKey, Queue, QueuedEffect, ShardView};
 use crate::render::mail;
-use crate::render::webhook::{self, Hook};
+use crate::render::webhook::{self, Hook, Unsent};
 use out::{Out, Sent, forget};
 
 /// How long one attempt may take, from its publishing on, milliseconds. Shorter than its id is taken on the bus: an attempt
@@ -229,10 +229,8 @@ async fn unsent(
         let code = FailureCode::MailNotConfigured;
         tracing::warn!(%code, "mails become dead letters: the configuration has no [mail]");
     }
-    let message = "the server sends no mail: its configuration has no [mail]; add it and retry the effect";
-    let message = message.to_owned();
     let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
-    give_up(shard, &named, FailureCode::MailNotConfigured, message).await.map(|()| true)
+    give_up(shard, &named, FailureCode::MailNotConfigured, String::new()).await.map(|()| true)
 }
 
 /// An effect: its key, its session, its number there, and how often it was sent again.
@@ -282,9 +280,8 @@ async fn pack(
             let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: effect.number }));
             return submit(shard, tenant, session, ack).await.map(|()| Packing::Nothing);
         }
-        Prepared::Fail(message) => {
-            let given_up = give_up(shard, &named, FailureCode::WebhookFailed, message).await;
-            return given_up.map(|()| Packing::Nothing);
+        Prepared::Fail(Unsent { code, diagnostic }) => {
+            return give_up(shard, &named, code, diagnostic).await.map(|()| Packing::Nothing);
         }
     };
     let (attempt, stream) = (effect.attempt(), input.stream());
@@ -319,8 +316,7 @@ async fn publish(
         match error {
             BusError::Size { .. } => {
                 // It will never fit, and must not stand before the others.
-                let message = "the message is too large to be sent".to_owned();
-                give_up(shard, &due, FailureCode::TooLarge, message).await?;
+                give_up(shard, &due, FailureCode::TooLarge, String::new()).await?;
             }
             BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. } => {
                 wait = Some(retry_after);
@@ -340,7 +336,7 @@ enum Prepared {
     /// There is nothing left to do.
     Done,
     /// It cannot be sent, for this reason.
-    Fail(String),
+    Fail(Unsent),
 }
 
 fn prepare(
@@ -376,9 +372,9 @@ fn prepare(
 }
 
 /// An effect that will never go out must not stand before the others.
-async fn give_up(shard: &Shard, due: &Named, code: FailureCode, message: String) -> Result<(), Failure> {
+async fn give_up(shard: &Shard, due: &Named, code: FailureCode, diagnostic: String) -> Result<(), Failure> {
     let (number, round) = (due.number, Some(due.round));
-    let fail = FailEffect { number, code, message, round };
+    let fail = FailEffect { number, code, diagnostic, round };
     submit(shard, due.key.tenant(), due.session, Body::Delivery(DeliveryCommand::FailEffect(fail))).await
 }
 

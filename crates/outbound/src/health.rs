@@ -29,7 +29,7 @@ pub(super) async fn watch(cluster: &Cluster, tenant: TenantId, id: &str, outcome
         }
     };
     let (health, now) = (endpoint.health.unwrap_or_default(), cluster.now());
-    let failed = failure.as_ref().map(|(code, message)| (code, message.as_str()));
+    let failed = failure.as_ref().map(|(code, diagnostic)| (code, diagnostic.as_str()));
     if health.after(failed, now).is_some() {
         change(cluster, tenant, ChangeEndpoint::Note { id: id.to_owned(), failure }).await;
     }

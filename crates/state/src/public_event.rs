@@ -2,7 +2,7 @@
 
 use switchward_machine::{Channel, OpenId};
 
-use crate::delivery::MessageText;
+use crate::delivery::{FailureCode, MessageText};
 use crate::run::{EndComment, Fault};
 use crate::session::SessionWarning;
 use crate::work::WorkProblem;
@@ -29,6 +29,8 @@ pub enum PublicValue {
     WorkProblem(WorkProblem),
     /// What should be looked at in a session.
     Warning(SessionWarning),
+    /// Why a delivery has failed, and its diagnostic, maybe empty.
+    DeliveryFailure(FailureCode, String),
 }
 
 impl PublicEvent {

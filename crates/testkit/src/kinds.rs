@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use switchward_state::Event;
 use switchward_state::approval::{ApprovalEvent, PageCodeStep, VoteFact};
 use switchward_state::catalogue::{AssistantFact, CatalogueEvent, TenantFact, VersionFact};
-use switchward_state::delivery::{DeliveryEvent, EffectBody, WebhookSourceFact};
+use switchward_state::delivery::{DeliveryEvent, EffectBody, EventProblem, FailureCode, WebhookSourceFact};
 use switchward_state::policy::{CallGrounds, CallProblem, PolicyEvent, PolicyFact, Shortage};
 use switchward_state::run::{
     Deferral, FaultCause, OutboxExcess, PendingFact, RecipientsProblem, ResultProblem, RunEvent, WriteProblem,
@@ -103,6 +103,11 @@ kinds! { CatalogueEvent: MachineInstalled TenantCreated TenantChanged KeyCreated
 kinds! { VersionFact: Activated Retired; }
 kinds! { AssistantFact: Put Deleted; }
 kinds! { TenantFact: Changed Deleted; }
+
+kinds! { FailureCode: Attempt WebhookFailed TooLarge MailNotConfigured MailCap Reported;
+    Unsendable(Self::Unsendable(problem)) => problem, EventProblem;
+}
+kinds! { EventProblem: EndpointDisabled NoSession UnknownType UnknownSubject; }
 
 kinds! { FaultCause: TooManyOperations NoValue Expression WrittenBytes NoList TooManyItems TurnBytes WorkInputBytes
     HttpStatus ChildInput ChildOutput DataFull Template NoInputObject Guard Worker LeasesLapsed UnknownCallee TooManyRuns

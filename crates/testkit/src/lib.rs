@@ -8,6 +8,7 @@
 mod careful;
 mod commands;
 mod definitions;
+mod deliveries;
 mod faults;
 mod kinds;
 mod linear;
@@ -24,6 +25,7 @@ mod warnings;
 pub use careful::{Careful, CarefulMemory, apart, careful, replayed};
 pub use commands::{CommandGenerator, TENANTS};
 pub use definitions::{CAPABILITIES, Compiled, NAMES, random};
+pub use deliveries::failure_codes;
 pub use faults::{call_grounds, faults, result_problems};
 pub use kinds::{Absent, kind, kinds, missing_facts, uncovered};
 pub use linear::{OPERATIONS_MAX, Operation, linearizable};

@@ -24,7 +24,7 @@ pub(crate) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Sto
 /// It cannot be delivered. An approval that has reached nobody escalates at once, if it would do so later.
 pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, Stop> {
     expected(turn)?;
-    check_text("message", &fail.message, NOTE_BYTES_MAX)?;
+    check_text("message", &fail.diagnostic, NOTE_BYTES_MAX)?;
     let Some(effect) = outward(turn, fail.number)? else {
         // It has arrived meanwhile, or nobody wants it any more.
         return if was_queued(turn, fail.number)? { now(turn, fail.number) } else { Err(missing().into()) };
@@ -34,9 +34,9 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
     if effect.dead().is_some() || is_earlier {
         return now(turn, fail.number);
     }
-    let (number, code, message) = (fail.number, fail.code.clone(), fail.message.clone());
+    let (number, code, diagnostic) = (fail.number, fail.code.clone(), fail.diagnostic.clone());
     turn.emit(match turn.site.outbox()? {
-        OutboxScope::Session(_) => DeliveryEvent::Failed { number, code, message },
+        OutboxScope::Session(_) => DeliveryEvent::Failed { number, code, diagnostic },
         // A tenant has no incidents.
         OutboxScope::Tenant => DeliveryEvent::Dismissed { number },
     })?;
@@ -49,17 +49,17 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
 /// It is tried again later.
 pub(crate) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Reply, Stop> {
     expected(turn)?;
-    check_text("message", &defer.message, NOTE_BYTES_MAX)?;
+    check_text("message", &defer.diagnostic, NOTE_BYTES_MAX)?;
     let effect = outward(turn, defer.number)?;
     let is_next =
         |effect: &Effect| effect.attempt() == defer.attempt || planted!(turn.rows, DeferredByAnotherAttempt);
     if effect.is_some_and(|effect| effect.dead().is_none() && is_next(&effect)) {
-        let (number, code, message) = (defer.number, defer.code.clone(), defer.message.clone());
+        let (number, code, diagnostic) = (defer.number, defer.code.clone(), defer.diagnostic.clone());
         let until = turn.now().after_ms(defer.wait_ms);
         turn.emit(if defer.made {
-            Event::Delivery(DeliveryEvent::Deferred { number, until, code, message })
+            Event::Delivery(DeliveryEvent::Deferred { number, until, code, diagnostic })
         } else {
-            Event::Delivery(DeliveryEvent::Held { number, until, code, message })
+            Event::Delivery(DeliveryEvent::Held { number, until, code, diagnostic })
         })?;
     }
     moved(turn)

@@ -125,10 +125,10 @@ fn disable(turn: &mut Turn<'_, '_>, id: &str, reason: &str) -> Result<Reply, Sto
 /// The revision stays: shards have no need to know.
 fn note(turn: &mut Turn<'_, '_>, id: &str, failure: Option<&(FailureCode, String)>) -> Result<Reply, Stop> {
     let (tenancy, at) = known(turn, id, "")?;
-    if let Some((_, message)) = failure {
-        check_text("message", message, ENDPOINT_FAILURE_BYTES_MAX)?;
+    if let Some((_, diagnostic)) = failure {
+        check_text("message", diagnostic, ENDPOINT_FAILURE_BYTES_MAX)?;
     }
-    let failure = failure.map(|(code, message)| (code, message.as_str()));
+    let failure = failure.map(|(code, diagnostic)| (code, diagnostic.as_str()));
     let before = tenancy.endpoints[at].health.clone().unwrap_or_default();
     if let Some(health) = before.after(failure, turn.now()) {
         turn.emit(DeliveryEvent::EndpointNoted { id: id.to_owned(), health })?;

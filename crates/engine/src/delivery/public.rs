@@ -1,8 +1,8 @@
 //! What readers of a history see of what goes out.
 
 use switchward_machine::Channel;
-use switchward_state::PublicEvent;
-use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, MessageText};
+use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, FailureCode, MessageText};
+use switchward_state::{PublicEvent, PublicValue};
 
 /// The types that endpoints can receive.
 pub(crate) const PUBLISHED: &[&str] = &["approval.undeliverable", "delivery.exhausted"];
@@ -11,18 +11,16 @@ pub(crate) const PUBLISHED: &[&str] = &["approval.undeliverable", "delivery.exha
 pub(crate) fn public(event: &DeliveryEvent) -> Option<PublicEvent> {
     Some(match event {
         DeliveryEvent::Queued { effect } => return queued(effect),
-        DeliveryEvent::Failed { number, code, message } => PublicEvent::new("delivery.exhausted")
-            .with("number", number)
-            .with("code", code)
-            .with("message", message),
+        DeliveryEvent::Failed { number, code, diagnostic } => {
+            failed(PublicEvent::new("delivery.exhausted").with("number", number), code, diagnostic)
+        }
         DeliveryEvent::Retried { number } => PublicEvent::new("delivery.retried").with("number", number),
         DeliveryEvent::Dismissed { number } => PublicEvent::new("delivery.dismissed").with("number", number),
-        DeliveryEvent::Deferred { number, until, code, message }
-        | DeliveryEvent::Held { number, until, code, message } => PublicEvent::new("delivery.deferred")
-            .with("number", number)
-            .with("until_ms", until.0)
-            .with("code", code)
-            .with("message", message),
+        DeliveryEvent::Deferred { number, until, code, diagnostic }
+        | DeliveryEvent::Held { number, until, code, diagnostic } => {
+            let public = PublicEvent::new("delivery.deferred").with("number", number);
+            failed(public.with("until_ms", until.0), code, diagnostic)
+        }
         DeliveryEvent::MailBounced { gate, to, message, proved } => {
             PublicEvent::new("approval.undeliverable")
                 .with("gate", gate.0)
@@ -36,6 +34,12 @@ pub(crate) fn public(event: &DeliveryEvent) -> Option<PublicEvent> {
             return None;
         }
     })
+}
+
+/// The same event with what has gone wrong with a delivery.
+fn failed(public: PublicEvent, code: &FailureCode, diagnostic: &str) -> PublicEvent {
+    let failure = PublicValue::DeliveryFailure(code.clone(), diagnostic.to_owned());
+    public.with("code", code).with_facts("message", failure)
 }
 
 fn queued(effect: &Effect) -> Option<PublicEvent> {

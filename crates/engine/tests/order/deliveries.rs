@@ -109,12 +109,12 @@ impl Simulation {
 
     /// The report of an attempt that has failed: another one follows, or none.
     fn failed(&mut self, number: u64, attempt: Attempt) -> DeliveryCommand {
-        let (code, message) = (FailureCode::Attempt(DeliveryReason::NameUnusable), words(attempt));
+        let (code, diagnostic) = (FailureCode::Attempt(DeliveryReason::NameUnusable), words(attempt));
         if attempt.number >= ATTEMPTS_MAX {
             let round = Some(attempt.round);
-            return DeliveryCommand::FailEffect(FailEffect { number, code, message, round });
+            return DeliveryCommand::FailEffect(FailEffect { number, code, diagnostic, round });
         }
         let (wait_ms, made) = (self.rng.between(0, 400), !self.rng.once_in(4));
-        DeliveryCommand::DeferEffect(DeferEffect { number, attempt, wait_ms, code, message, made })
+        DeliveryCommand::DeferEffect(DeferEffect { number, attempt, wait_ms, code, diagnostic, made })
     }
 }

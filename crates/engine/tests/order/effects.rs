@@ -64,21 +64,21 @@ impl Effects {
                 Ok(())
             }
             DeliveryEvent::Acked { number } => self.acked(EffectId { session, number: *number }),
-            DeliveryEvent::Deferred { number, message, .. } => {
-                let pending = self.reported(EffectId { session, number: *number }, message)?;
+            DeliveryEvent::Deferred { number, diagnostic, .. } => {
+                let pending = self.reported(EffectId { session, number: *number }, diagnostic)?;
                 pending.attempt.number += 1;
                 Ok(())
             }
-            DeliveryEvent::Held { number, message, .. } => {
-                self.reported(EffectId { session, number: *number }, message).map(|_| ())
+            DeliveryEvent::Held { number, diagnostic, .. } => {
+                self.reported(EffectId { session, number: *number }, diagnostic).map(|_| ())
             }
-            DeliveryEvent::Failed { number, message, .. } => {
+            DeliveryEvent::Failed { number, diagnostic, .. } => {
                 let id = EffectId { session, number: *number };
                 let pending =
                     self.pending.get_mut(&id).ok_or_else(|| format!("{id:?} is gone, and fails"))?;
-                let of_round = message.starts_with(&format!("attempt {}.", pending.attempt.round));
+                let of_round = diagnostic.starts_with(&format!("attempt {}.", pending.attempt.round));
                 if pending.is_dead || !of_round {
-                    return Err(format!("{id:?} fails by the report {message:?}, and is {pending:?}"));
+                    return Err(format!("{id:?} fails by the report {diagnostic:?}, and is {pending:?}"));
                 }
                 pending.is_dead = true;
                 Ok(())

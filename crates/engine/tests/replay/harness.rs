@@ -201,7 +201,7 @@ impl Harness {
         for due in self.deliveries() {
             let Ok(Some(row)) = self.rows.row(&due.key) else { return Err(format!("{due:?} is no more")) };
             let Row::Outbox(effect) = &*row else { return Err(format!("{due:?} is no effect")) };
-            let (number, code, message) = (effect.number, FailureCode::TooLarge, "why".into());
+            let (number, code, diagnostic) = (effect.number, FailureCode::TooLarge, "why".into());
             let body = if rng.once_in(3) {
                 Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }))
             } else if rng.once_in(3) {
@@ -211,14 +211,14 @@ impl Harness {
                     attempt,
                     wait_ms,
                     code,
-                    message,
+                    diagnostic,
                     made: number.is_multiple_of(2),
                 }))
             } else {
                 Body::Delivery(DeliveryCommand::FailEffect(FailEffect {
                     number,
                     code,
-                    message,
+                    diagnostic,
                     round: Some(effect.round()),
                 }))
             };

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use switchward_api::v1;
 use switchward_engine::EffectView;
 use switchward_machine::SessionId;
-use switchward_state::delivery::{Effect, EffectBody, EffectKind, EffectSummary};
+use switchward_messages::delivery_failure;
+use switchward_state::delivery::{DeliveryFailure, Effect, EffectBody, EffectKind, EffectSummary};
 
 use super::timestamp;
 use crate::auth::Caller;
@@ -44,16 +45,17 @@ pub(crate) fn summary(caller: &Caller, session: SessionId, effect: &EffectSummar
         next_attempt_time: last.map(|_| timestamp(effect.next)),
         round: effect.round,
         code: wrong.map(|wrong| wrong.code.to_string()).unwrap_or_default(),
-        message: wrong.map(|wrong| shown(&wrong.message)).unwrap_or_default(),
+        message: wrong.map(shown).unwrap_or_default(),
         end_time: dead.map(|dead| timestamp(dead.at)),
         attempts: effect.attempts,
         last_attempt_time: last.map(|last| timestamp(last.at)),
     }
 }
 
-/// Returns a destination's answer as it is shown: a mail server may repeat the address that bounces or replies go to.
-fn shown(said: &str) -> String {
-    without_mail(said).unwrap_or_else(|| said.to_owned())
+/// Returns what went wrong as it is shown: a mail server may repeat the address that bounces or replies go to.
+fn shown(failure: &DeliveryFailure) -> String {
+    let text = delivery_failure(&failure.code, &failure.diagnostic);
+    without_mail(&text).unwrap_or(text)
 }
 
 /// A dead letter as its session shows it.
@@ -63,7 +65,7 @@ pub(crate) fn incident(caller: &Caller, session: SessionId, effect: &Effect) -> 
         effect: names::of_effect(caller, session, effect.number),
         kind: kind(effect).to_owned(),
         code: dead.map(|dead| dead.code.to_string()).unwrap_or_default(),
-        message: dead.map(|dead| shown(&dead.message)).unwrap_or_default(),
+        message: dead.map(shown).unwrap_or_default(),
         create_time: dead.map(|dead| timestamp(dead.at)),
     }
 }

@@ -48,9 +48,9 @@ impl EffectService for Api {
             .code
             .parse()
             .map_err(|error: BadFailureCode| Refusal::field("code", error.to_string()))?;
-        let (text, round) = (message.message, message.round);
+        let (diagnostic, round) = (message.message, message.round);
         let body =
-            Body::Delivery(DeliveryCommand::FailEffect(FailEffect { number, code, message: text, round }));
+            Body::Delivery(DeliveryCommand::FailEffect(FailEffect { number, code, diagnostic, round }));
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         let (effect, sequence) = changed(&call, reply, &message.name)?;
         Ok(Response::new(v1::FailEffectResponse { effect, sequence }))

@@ -5,7 +5,7 @@ mod pings;
 mod recover;
 
 use switchward_api::v1::{self, webhook_endpoint_service_server::WebhookEndpointService};
-use switchward_state::delivery::{Endpoint, EndpointSummary};
+use switchward_state::delivery::{DeliveryFailure, Endpoint, EndpointSummary};
 use switchward_state::limits::ROTATION_MS_MAX;
 use switchward_state::seal::{Sealed, SecretOf};
 use switchward_state::{Body, Reply, RequestId};
@@ -207,9 +207,13 @@ fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {
         last_success_time: health.succeeded.map(timestamp),
         last_failure_time: failed.map(|failed| timestamp(failed.at)),
         last_failure_code: failed.map(|failed| failed.code.to_string()).unwrap_or_default(),
-        last_failure_message: failed.map(|failed| failed.message.clone()).unwrap_or_default(),
+        last_failure_message: failed.map(failure_text).unwrap_or_default(),
         ..of_summary(caller, EndpointSummary::of(row))
     }
+}
+
+fn failure_text(failure: &DeliveryFailure) -> String {
+    switchward_messages::delivery_failure(&failure.code, &failure.diagnostic)
 }
 
 /// An endpoint after a command, without its health.

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 use switchward_machine::{DeliveryReason, Limit, Micros, Period};
 use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, LinkAuth, Quotas, Settings};
-use switchward_state::delivery::{DeliveryFailure, Endpoint, EndpointHealth, FailureCode, SourceSecret};
+use switchward_state::delivery::{
+    DeliveryFailure, Endpoint, EndpointHealth, EventProblem, FailureCode, SourceSecret,
+};
 use switchward_state::policy::{Args, LedgerRule};
 use switchward_state::seal::SecretOf;
 use switchward_testkit::ring;
@@ -97,7 +99,8 @@ pub(crate) fn endpoint(draw: &mut Draw) -> Endpoint {
 fn failure_code(draw: &mut Draw) -> FailureCode {
     let reported = "carrier_pigeon_lost".parse().expect("a code");
     let reason = draw.pick(&DeliveryReason::ALL);
-    draw.pick(&[FailureCode::Attempt(reason), FailureCode::WebhookFailed, reported])
+    let disabled = FailureCode::Unsendable(EventProblem::EndpointDisabled { reason: draw.text() });
+    draw.pick(&[FailureCode::Attempt(reason), FailureCode::WebhookFailed, disabled, reported])
 }
 
 fn health(draw: &mut Draw) -> EndpointHealth {
@@ -106,7 +109,7 @@ fn health(draw: &mut Draw) -> EndpointHealth {
         succeeded: draw.option(Draw::time),
         failed: draw.option(|draw| DeliveryFailure {
             code: failure_code(draw),
-            message: draw.text(),
+            diagnostic: draw.text(),
             at: draw.time(),
         }),
     }

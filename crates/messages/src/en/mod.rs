@@ -3,6 +3,7 @@
 pub(crate) mod answering;
 pub(crate) mod closed;
 pub mod command_line;
+pub(crate) mod deliveries;
 pub(crate) mod directory;
 pub(crate) mod evidence;
 pub(crate) mod faults;

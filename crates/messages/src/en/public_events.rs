@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use switchward_state::PublicValue;
 
+use super::deliveries::delivery_failure;
 use super::faults::{fault, work_problem};
 use super::session_warnings::session_warning;
 use crate::text::subject;
@@ -16,5 +17,6 @@ pub fn public_value(value: &PublicValue) -> Cow<'_, str> {
         PublicValue::Fault(of_run) => fault(of_run).into(),
         PublicValue::WorkProblem(problem) => work_problem(problem).into(),
         PublicValue::Warning(warning) => session_warning(warning).into(),
+        PublicValue::DeliveryFailure(code, diagnostic) => delivery_failure(code, diagnostic).into(),
     }
 }

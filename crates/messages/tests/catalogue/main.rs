@@ -1,6 +1,7 @@
 //! All that the server says by itself, compared with `expected/`: one entry for each variant.
 
 mod command_line;
+mod deliveries;
 mod faults;
 mod refusals;
 mod server_pages;

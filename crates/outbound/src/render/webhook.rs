@@ -8,7 +8,7 @@ use std::time::Duration;
 use switchward_delivery::channels::Event;
 use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
-use switchward_state::delivery::{Effect, EffectBody, Endpoint};
+use switchward_state::delivery::{Effect, EffectBody, Endpoint, EventProblem, FailureCode};
 use switchward_state::seal::KeyRing;
 use switchward_state::{OutboxScope, ViewError};
 use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, limits::SECRETS_ACTIVE_MAX, standard};
@@ -23,7 +23,37 @@ pub(crate) enum Hook {
     /// Its endpoint does not exist any more.
     Drop,
     /// It cannot be sent, for this reason.
-    Fail(String),
+    Fail(Unsent),
+}
+
+/// Why a message to an endpoint cannot be sent.
+pub(crate) struct Unsent {
+    /// The code of its dead letter.
+    pub(crate) code: FailureCode,
+    /// The error of the library that makes or signs messages; empty if the code says it all.
+    pub(crate) diagnostic: String,
+}
+
+impl From<EventProblem> for Unsent {
+    fn from(problem: EventProblem) -> Self {
+        Self { code: FailureCode::Unsendable(problem), diagnostic: String::new() }
+    }
+}
+
+impl Unsent {
+    /// A message that a library refuses to make or to sign.
+    fn refused(error: impl ToString) -> Self {
+        Self { code: FailureCode::WebhookFailed, diagnostic: error.to_string() }
+    }
+}
+
+/// A message to an endpoint, as its effect has it.
+struct Published<'a> {
+    endpoint: &'a str,
+    kind: &'a str,
+    sequence: u64,
+    at: Time,
+    about: Option<&'a str>,
 }
 
 /// What becomes of this message now.
@@ -38,7 +68,9 @@ pub(crate) fn hook(
     effect: &Effect,
     now: Time,
 ) -> Result<Hook, ViewError> {
-    let EffectBody::Publish { endpoint: id, sequence, .. } = &effect.body else { return Ok(Hook::Drop) };
+    let EffectBody::Publish { endpoint: id, kind, sequence, at, about } = &effect.body else {
+        return Ok(Hook::Drop);
+    };
     let tenancy = match OutboxScope::from(session) {
         OutboxScope::Tenant => view.tenancy_record(tenant)?,
         OutboxScope::Session(_) => view.tenancy(tenant)?,
@@ -46,13 +78,14 @@ pub(crate) fn hook(
     let Some(tenancy) = tenancy else { return Ok(Hook::Drop) };
     let Some(endpoint) = tenancy.endpoint(id) else { return Ok(Hook::Drop) };
     if let Some(reason) = &endpoint.disabled {
-        return Ok(Hook::Fail(format!("the endpoint is disabled: {reason}")));
+        return Ok(Hook::Fail(EventProblem::EndpointDisabled { reason: reason.clone() }.into()));
     }
-    let made = data(view, names, tenant, session, effect)?;
-    let signed = made.and_then(|(kind, at, data)| {
-        let body =
-            Body::new(kind, at, data).and_then(|body| body.to_json()).map_err(|error| error.to_string())?;
-        signed(view.ring(), tenant, endpoint, &message_id(tenant, session, *sequence), now, body)
+    let published = Published { endpoint: id, kind, sequence: *sequence, at: *at, about: about.as_deref() };
+    let made = data(view, names, tenant, session, &published)?;
+    let signed = made.map_err(Unsent::from).and_then(|(kind, at, data)| {
+        let body = Body::new(kind, at, data).and_then(|body| body.to_json()).map_err(Unsent::refused)?;
+        let id = message_id(tenant, session, *sequence);
+        signed(view.ring(), tenant, endpoint, &id, now, body).map_err(Unsent::refused)
     });
     Ok(match signed {
         Ok(event) => Hook::Send(event),
@@ -93,7 +126,7 @@ pub(crate) fn signed(
     Ok(Event { endpoint: endpoint.id.clone(), url: endpoint.url.clone(), headers, body })
 }
 
-type Made = Result<(EventType, Duration, Data), String>;
+type Made = Result<(EventType, Duration, Data), EventProblem>;
 
 /// What a message says: names, and where to ask for more.
 fn data(
@@ -101,39 +134,36 @@ fn data(
     names: &impl Names,
     tenant: TenantId,
     id: SessionId,
-    effect: &Effect,
+    published: &Published<'_>,
 ) -> Result<Made, ViewError> {
-    let EffectBody::Publish { endpoint, kind, sequence, at, about } = &effect.body else {
-        return Ok(Err("the effect is not a message to an endpoint".to_owned()));
-    };
+    let Published { endpoint, kind, sequence, at, about } = *published;
     let Some(kind) = EventType::from_name(kind) else {
-        return Ok(Err(format!("unknown event type {kind:?}")));
+        return Ok(Err(EventProblem::UnknownType { kind: kind.to_owned() }));
     };
     let at_time = Duration::from_millis(at.0);
     if OutboxScope::from(id) == OutboxScope::Tenant {
         let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());
-        return Ok(
-            of_tenant(kind, tenant, about.as_deref().unwrap_or_default()).map(|data| (kind, at_time, data))
-        );
+        let made = of_tenant(kind, tenant, about.unwrap_or_default());
+        return Ok(made.map(|data| (kind, at_time, data)));
     }
     let Some(session) = view.session(tenant, id)? else {
-        return Ok(Err("the session does not exist".to_owned()));
+        return Ok(Err(EventProblem::NoSession));
     };
     let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());
-    let number = || about.as_ref().and_then(|number| number.parse().ok());
+    let number = || about.and_then(|number| number.parse().ok());
     let gate = || number().map(|gate| names::gate_name(&tenant, id, OpenId(gate)));
     let mut data = Data {
         session: Some(names::session_name(&tenant, id)),
-        sequence: Some(*sequence),
+        sequence: Some(sequence),
         definition: Some(session.definition.clone()).filter(|name| !name.is_empty()),
         ..Data::default()
     };
     match kind.group() {
-        Group::Session => data.state.clone_from(about),
+        Group::Session => data.state = about.map(str::to_owned),
         Group::Approval => data.approval = gate(),
         Group::Task => data.task = gate(),
-        Group::Policy => data.capability.clone_from(about),
-        Group::Budget => data.budget.clone_from(about),
+        Group::Policy => data.capability = about.map(str::to_owned),
+        Group::Budget => data.budget = about.map(str::to_owned),
         Group::Delivery => data.delivery = number().map(|number| names::effect_name(&tenant, id, number)),
         Group::Definition | Group::Endpoint | Group::Ping => {
             data.endpoint = Some(names::endpoint_name(&tenant, endpoint));
@@ -147,8 +177,8 @@ fn data(
 }
 
 /// What a message says that is about the tenant itself.
-fn of_tenant(kind: EventType, tenant: String, about: &str) -> Result<Data, String> {
-    let odd = || format!("an event of type {kind} is about something unknown: {about:?}");
+fn of_tenant(kind: EventType, tenant: String, about: &str) -> Result<Data, EventProblem> {
+    let odd = || EventProblem::UnknownSubject { kind: kind.to_string(), about: about.to_owned() };
     match kind.group() {
         Group::Definition => {
             let (name, version) = about.rsplit_once('@').ok_or_else(odd)?;

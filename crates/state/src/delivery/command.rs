@@ -67,8 +67,8 @@ impl DeliveryCommand {
     #[must_use]
     pub fn carried(&self) -> usize {
         match self {
-            Self::FailEffect(fail) => fail.message.len(),
-            Self::DeferEffect(defer) => defer.message.len(),
+            Self::FailEffect(fail) => fail.diagnostic.len(),
+            Self::DeferEffect(defer) => defer.diagnostic.len(),
             Self::RecordBounce(bounce) => bounce.message.len(),
             Self::Republish(republish) => (republish.events.len() + republish.retry.len()) * EFFECT_BYTES,
             Self::AckEffect(_)
@@ -100,9 +100,9 @@ pub struct FailEffect {
     /// Why.
     #[n(1)]
     pub code: FailureCode,
-    /// What exactly, for a person; at most 16 KiB.
+    /// What the destination, or the attempt to reach it, has answered; empty if the code says it all. At most 16 KiB.
     #[n(2)]
-    pub message: String,
+    pub diagnostic: String,
     /// Which sending has failed, see [`Effect::round`](crate::delivery::Effect::round); of an older one than the last it changes
     /// nothing. Nothing: the last.
     #[n(3)]
@@ -127,9 +127,9 @@ pub struct DeferEffect {
     /// Why.
     #[n(3)]
     pub code: FailureCode,
-    /// What exactly, for a person; at most 16 KiB.
+    /// What the destination, or the attempt to reach it, has answered; empty if the code says it all. At most 16 KiB.
     #[n(4)]
-    pub message: String,
+    pub diagnostic: String,
     /// Whether an attempt was made, which counts; one that was only put off does not bring it nearer to its last.
     #[n(5)]
     pub made: bool,
@@ -145,7 +145,7 @@ pub struct RecordBounce {
     /// The token of the mail; it names whom it went to.
     #[n(0)]
     pub token: MailToken,
-    /// What exactly, for a person; at most 16 KiB.
+    /// The status and the text of the mail that reported it; at most 16 KiB.
     #[n(1)]
     pub message: String,
 }

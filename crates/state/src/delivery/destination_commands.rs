@@ -132,7 +132,7 @@ pub enum ChangeEndpoint {
         /// Its name.
         #[n(0)]
         id: String,
-        /// What went wrong, a code and words; `None` if the message has arrived.
+        /// What went wrong, a code and a diagnostic; `None` if the message has arrived.
         #[n(1)]
         failure: Option<(FailureCode, String)>,
     },

@@ -57,7 +57,7 @@ impl EndpointHealth {
     pub fn after(&self, failure: Option<(&FailureCode, &str)>, now: Time) -> Option<Self> {
         let noted = self.succeeded.max(self.failed.as_ref().map(|failed| failed.at));
         let passed = |ms| noted.is_none_or(|noted| now.since_ms(noted) >= ms);
-        let Some((code, message)) = failure else {
+        let Some((code, diagnostic)) = failure else {
             let changed = self.failing_since.is_some() || passed(ENDPOINT_NOTED_AGAIN_MS);
             return changed.then(|| Self { failing_since: None, succeeded: Some(now), ..self.clone() });
         };
@@ -66,7 +66,8 @@ impl EndpointHealth {
         } else {
             passed(ENDPOINT_NOTED_MS)
         };
-        let failed = || Some(DeliveryFailure { code: code.clone(), message: message.to_owned(), at: now });
+        let failed =
+            || Some(DeliveryFailure { code: code.clone(), diagnostic: diagnostic.to_owned(), at: now });
         let since = self.failing_since.unwrap_or(now);
         changed.then(|| Self { failing_since: Some(since), failed: failed(), ..self.clone() })
     }

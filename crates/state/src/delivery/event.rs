@@ -35,9 +35,9 @@ pub enum DeliveryEvent {
         /// Why.
         #[n(1)]
         code: FailureCode,
-        /// What exactly.
+        /// The answer of the destination or of the attempt; empty if the code says it all.
         #[n(2)]
-        message: String,
+        diagnostic: String,
     },
     /// A dead letter is sent again, and its incident is closed.
     #[n(3)]
@@ -65,9 +65,9 @@ pub enum DeliveryEvent {
         /// Why.
         #[n(2)]
         code: FailureCode,
-        /// What exactly.
+        /// The answer of the destination or of the attempt; empty if the code says it all.
         #[n(3)]
-        message: String,
+        diagnostic: String,
     },
     /// An effect waits because a cap is reached; nothing was tried.
     #[n(6)]
@@ -81,9 +81,9 @@ pub enum DeliveryEvent {
         /// Why.
         #[n(2)]
         code: FailureCode,
-        /// What exactly.
+        /// The answer of the destination or of the attempt; empty if the code says it all.
         #[n(3)]
-        message: String,
+        diagnostic: String,
     },
     /// A mail that asks somebody at a gate has come back, or somebody says so.
     #[n(7)]
@@ -94,7 +94,7 @@ pub enum DeliveryEvent {
         /// Whom it went to.
         #[n(1)]
         to: String,
-        /// What exactly.
+        /// The status and the text of the mail that reported it.
         #[n(2)]
         message: String,
         /// Whether it came to the address that only mail servers know.

@@ -1,5 +1,6 @@
 //! The codes of deferred effects and dead letters.
 
+use minicbor::data::Type;
 use minicbor::decode::Error as DecodeError;
 use minicbor::encode::{Error as EncodeError, Write};
 use minicbor::{CborLen, Decode, Decoder, Encode, Encoder};
@@ -7,16 +8,19 @@ use std::fmt;
 use std::str::FromStr;
 use switchward_machine::DeliveryReason;
 
-use super::MailCap;
+use super::{EventProblem, MailCap};
 use crate::limits::FAILURE_CODE_BYTES_MAX;
 
-/// Why an effect is deferred or has become a dead letter. It is stored and shown as its word.
+/// Why an effect is deferred or has become a dead letter. It is shown as its word. It is stored as its word, too, unless it has
+/// facts that the word does not say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FailureCode {
     /// An attempt failed.
     Attempt(DeliveryReason),
-    /// An event for an endpoint cannot be sent, or its last attempt failed.
+    /// The last attempt to send an event to an endpoint failed, or the event cannot be signed.
     WebhookFailed,
+    /// An event for an endpoint cannot be sent at all. Its word is that of [`WebhookFailed`](Self::WebhookFailed).
+    Unsendable(EventProblem),
     /// The message is larger than the bus accepts.
     TooLarge,
     /// The server sends no mail.
@@ -41,7 +45,7 @@ impl FailureCode {
     pub fn word(&self) -> &str {
         match self {
             Self::Attempt(reason) => reason.code(),
-            Self::WebhookFailed => "webhook_failed",
+            Self::WebhookFailed | Self::Unsendable(_) => "webhook_failed",
             Self::TooLarge => "too_large",
             Self::MailNotConfigured => "mail.not_configured",
             Self::MailCap(cap) => cap.code(),
@@ -108,14 +112,20 @@ impl FromStr for FailureCode {
 }
 
 impl<C> Encode<C> for FailureCode {
-    fn encode<W: Write>(&self, e: &mut Encoder<W>, _: &mut C) -> Result<(), EncodeError<W::Error>> {
+    fn encode<W: Write>(&self, e: &mut Encoder<W>, ctx: &mut C) -> Result<(), EncodeError<W::Error>> {
+        if let Self::Unsendable(problem) = self {
+            return problem.encode(e, ctx);
+        }
         e.str(self.word())?.ok()
     }
 }
 
 /// What is stored or sent was checked when it was reported, so each text is a code.
 impl<'b, C> Decode<'b, C> for FailureCode {
-    fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
+    fn decode(d: &mut Decoder<'b>, ctx: &mut C) -> Result<Self, DecodeError> {
+        if d.datatype()? == Type::Array {
+            return EventProblem::decode(d, ctx).map(Self::Unsendable);
+        }
         let word = d.str()?;
         Ok(Self::known(word).unwrap_or_else(|| Self::Reported(ReportedCode(word.to_owned()))))
     }
@@ -123,7 +133,7 @@ impl<'b, C> Decode<'b, C> for FailureCode {
 
 impl<C> CborLen<C> for FailureCode {
     fn cbor_len(&self, ctx: &mut C) -> usize {
-        self.word().cbor_len(ctx)
+        if let Self::Unsendable(problem) = self { problem.cbor_len(ctx) } else { self.word().cbor_len(ctx) }
     }
 }
 
@@ -141,6 +151,24 @@ mod tests {
         for code in FailureCode::OWN.into_iter().chain(reasons).chain(caps) {
             assert_eq!(code.word().parse(), Ok(code.clone()));
             assert!(words.insert(code.word().to_owned()), "two codes have the word {code}");
+        }
+    }
+
+    #[test]
+    fn a_code_with_facts_is_stored_with_them() {
+        let problems = [
+            EventProblem::EndpointDisabled { reason: "gone".to_owned() },
+            EventProblem::NoSession,
+            EventProblem::UnknownType { kind: "session.lost".to_owned() },
+            EventProblem::UnknownSubject { kind: "definition.deployed".to_owned(), about: "gate".to_owned() },
+        ];
+        let unsendable = problems.map(FailureCode::Unsendable);
+        let others = [FailureCode::WebhookFailed, FailureCode::MailCap(MailCap::Address)];
+        for code in unsendable.into_iter().chain(others) {
+            let mut bytes = Vec::new();
+            minicbor::encode(&code, &mut bytes).expect("encoding into memory cannot fail");
+            assert_eq!(minicbor::len(&code), bytes.len(), "{code:?}");
+            assert_eq!(minicbor::decode::<FailureCode>(&bytes).expect("it is a code"), code);
         }
     }
 

@@ -6,6 +6,7 @@ mod command;
 mod destination_commands;
 mod endpoint;
 mod event;
+mod event_problem;
 mod facts;
 mod failure_code;
 pub mod mail_caps;
@@ -25,6 +26,7 @@ pub use command::{
 pub use destination_commands::{ChangeEndpoint, ChangeWebhookSource};
 pub use endpoint::{Endpoint, EndpointHealth};
 pub use event::DeliveryEvent;
+pub use event_problem::EventProblem;
 pub use facts::WebhookSourceFact;
 pub use failure_code::{BadFailureCode, FailureCode, ReportedCode};
 pub use mail_caps::{MailCount, mail_counts, mail_full, mail_limits, waiting};

@@ -95,9 +95,9 @@ pub struct DeliveryFailure {
     /// Why.
     #[n(0)]
     pub code: FailureCode,
-    /// What exactly, for a person.
+    /// What the destination, or the attempt to reach it, has answered; empty if the code says it all.
     #[n(1)]
-    pub message: String,
+    pub diagnostic: String,
     /// When it was found out.
     #[n(2)]
     pub at: Time,

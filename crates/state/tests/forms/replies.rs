@@ -138,7 +138,7 @@ fn source() -> Reply {
 fn effect() -> Reply {
     let wrong = |at| DeliveryFailure {
         code: "smtp_refused".parse().expect("a code"),
-        message: "550 no".into(),
+        diagnostic: "550 no".into(),
         at: Time(at),
     };
     let effect = EffectSummary {

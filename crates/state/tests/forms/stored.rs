@@ -377,7 +377,7 @@ fn effect(body: EffectBody) -> Effect {
 fn undelivered() -> [(&'static str, Row); 3] {
     let dead = DeliveryFailure {
         code: "no_such_host".parse().expect("a code"),
-        message: "it is unknown".into(),
+        diagnostic: "it is unknown".into(),
         at: Time(4),
     };
     let effect = |dead| Effect {

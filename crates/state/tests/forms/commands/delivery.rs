@@ -26,7 +26,7 @@ fn effects() -> Vec<DeliveryCommand> {
         DeliveryCommand::FailEffect(FailEffect {
             number,
             code: code.clone(),
-            message: message.clone(),
+            diagnostic: message.clone(),
             round: Some(1),
         }),
         DeliveryCommand::DeferEffect(DeferEffect {
@@ -34,7 +34,7 @@ fn effects() -> Vec<DeliveryCommand> {
             attempt: Attempt { round: 1, number: 2 },
             wait_ms: 90,
             code,
-            message: message.clone(),
+            diagnostic: message.clone(),
             made: true,
         }),
         DeliveryCommand::RecordBounce(RecordBounce { token: token(), message }),

@@ -26,10 +26,10 @@ pub(super) fn webhook_sources() -> Vec<Event> {
 
 /// Events of an effect that cannot be delivered.
 pub(super) fn dead_letters() -> Vec<Event> {
-    let (number, code, message) =
+    let (number, code, diagnostic) =
         (9, "no_such_host".parse::<FailureCode>().expect("a code"), "mail.example.com is unknown".into());
     let flows = [
-        Event::Delivery(DeliveryEvent::Failed { number, code, message }),
+        Event::Delivery(DeliveryEvent::Failed { number, code, diagnostic }),
         Event::Delivery(DeliveryEvent::Retried { number }),
         Event::Delivery(DeliveryEvent::Dismissed { number }),
     ];

@@ -1,11 +1,14 @@
 //! What goes wrong in runs and in work, and the grounds of decisions on calls: each variant once.
 
 use switchward_machine::{Ending, NodeIx, OpenId, Outcome, RunId, SessionId};
+use switchward_state::delivery::{DeliveryEvent, FailureCode};
 use switchward_state::policy::Authorized;
 use switchward_state::run::{Deferral, EndComment, RunEvent};
 use switchward_state::work::{WorkEvent, WorkProblem};
 use switchward_state::{Event, Reply};
-use switchward_testkit::{call_grounds, faults, missing_facts, result_problems, session_warnings};
+use switchward_testkit::{
+    call_grounds, failure_codes, faults, missing_facts, result_problems, session_warnings,
+};
 
 const RUN: RunId = RunId(1);
 
@@ -29,7 +32,12 @@ pub(crate) fn events() -> Vec<Event> {
         Event::Work(done(WorkProblem::Fault(fault))),
         Event::Work(done(WorkProblem::Undecided)),
     ]);
+    all.extend(failure_codes().into_iter().map(dead_letter));
     all
+}
+
+fn dead_letter(code: FailureCode) -> Event {
+    Event::Delivery(DeliveryEvent::Failed { number: 9, code, diagnostic: String::new() })
 }
 
 /// Replies about work and about calls, for each problem and all grounds.
@@ -46,5 +54,6 @@ fn the_samples_have_every_kind_of_fact() {
     assert_eq!(missing_facts(faults().iter().map(|fault| &fault.cause)), Vec::<String>::new());
     assert_eq!(missing_facts(&result_problems()), Vec::<String>::new());
     assert_eq!(missing_facts(&call_grounds()), Vec::<String>::new());
+    assert_eq!(missing_facts(&failure_codes()), Vec::<String>::new());
     assert_eq!(missing_facts(&session_warnings()), Vec::<String>::new());
 }

@@ -117,8 +117,11 @@ fn voted() -> Row {
 /// Values of what is known about mail recipients.
 pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let session = Session { stable_from: Some(7), audience: vec!["kim".into()], ..session() };
-    let last =
-        DeliveryFailure { code: "smtp_421".parse().expect("a code"), message: "later".into(), at: Time(5) };
+    let last = DeliveryFailure {
+        code: "smtp_421".parse().expect("a code"),
+        diagnostic: "later".into(),
+        at: Time(5),
+    };
     let progress = Some(EffectProgress { round: 1, dead: None, attempts: 2, last: Some(last), since: None });
     let since = progress.clone().map(|progress| EffectProgress { since: Some(Time(2)), ..progress });
     let about_gate = |purpose| {
@@ -164,7 +167,7 @@ fn vouched() -> SenderProof {
 pub(super) fn mailed() -> Vec<Event> {
     let (run, about, evidence) = (RunId(1), Some(OpenId(6)), "dmarc=pass (computed)".to_owned());
     let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
-    let (number, until, code, message) =
+    let (number, until, code, diagnostic) =
         (9, Time(90), "smtp_421".parse::<FailureCode>().expect("a code"), "later".to_owned());
     let flows = [
         Event::Approval(ApprovalEvent::ReplyRecorded(ReplyFact {
@@ -188,7 +191,7 @@ pub(super) fn mailed() -> Vec<Event> {
             number,
             until,
             code: code.clone(),
-            message: message.clone(),
+            diagnostic: diagnostic.clone(),
         }),
     ];
     flows
@@ -202,9 +205,9 @@ pub(super) fn mailed() -> Vec<Event> {
 
 /// What was added later.
 fn later() -> Vec<Event> {
-    let (number, until, code, message) =
+    let (number, until, code, diagnostic) =
         (9, Time(90), "smtp_421".parse::<FailureCode>().expect("a code"), "later".to_owned());
-    let held = Event::Delivery(DeliveryEvent::Held { number, until, code, message });
+    let held = Event::Delivery(DeliveryEvent::Held { number, until, code, diagnostic });
     let to = vec!["lead@example.com".to_owned()];
     let (run, evidence, again) = (RunId(1), String::new(), to[0].clone());
     let (from, text, why) = (to[0].clone(), "fine".to_owned(), Some(ReplyOutcome::Foreign));
@@ -261,7 +264,7 @@ fn tenant_event() -> EffectBody {
 fn noted() -> EndpointHealth {
     let failed = DeliveryFailure {
         code: FailureCode::Attempt(DeliveryReason::ReceiverRefused),
-        message: "it said 500".into(),
+        diagnostic: "it said 500".into(),
         at: Time(8),
     };
     EndpointHealth { failing_since: Some(Time(6)), succeeded: Some(Time(5)), failed: Some(failed) }

@@ -1,0 +1,36 @@
+//! Why deliveries fail.
+
+use switchward_state::delivery::{EventProblem, FailureCode};
+
+use super::warnings::mail_cap;
+
+/// Why a delivery has failed: its diagnostic, or what the code says if there is none. Empty if the code is a reason of an attempt,
+/// or of a program, that has given no diagnostic.
+#[must_use]
+pub fn delivery_failure(code: &FailureCode, diagnostic: &str) -> String {
+    if !diagnostic.is_empty() {
+        return diagnostic.to_owned();
+    }
+    match code {
+        FailureCode::Attempt(_) | FailureCode::WebhookFailed | FailureCode::Reported(_) => String::new(),
+        FailureCode::Unsendable(problem) => event_problem(problem),
+        FailureCode::TooLarge => "the message is too large to be sent".to_owned(),
+        FailureCode::MailNotConfigured => {
+            "the server sends no mail: its configuration has no [mail]; add it and retry the effect"
+                .to_owned()
+        }
+        FailureCode::MailCap(cap) => mail_cap(*cap),
+    }
+}
+
+/// Why an event for an endpoint cannot be sent.
+fn event_problem(problem: &EventProblem) -> String {
+    match problem {
+        EventProblem::EndpointDisabled { reason } => format!("the endpoint is disabled: {reason}"),
+        EventProblem::NoSession => "the session does not exist".to_owned(),
+        EventProblem::UnknownType { kind } => format!("unknown event type {kind:?}"),
+        EventProblem::UnknownSubject { kind, about } => {
+            format!("an event of type {kind} is about something unknown: {about:?}")
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Why an event for an endpoint cannot be sent.
+
+use minicbor::{CborLen, Decode, Encode};
+
+/// Why an event for an endpoint cannot be sent: it is known before any attempt, and no other attempt changes it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum EventProblem {
+    /// The endpoint is disabled.
+    #[n(0)]
+    EndpointDisabled {
+        /// Why: `gone` or `failing`.
+        #[n(0)]
+        reason: String,
+    },
+    /// The session that the event is about does not exist.
+    #[n(1)]
+    NoSession,
+    /// No event type has the name that the effect has.
+    #[n(2)]
+    UnknownType {
+        /// The name.
+        #[n(0)]
+        kind: String,
+    },
+    /// An event of this type cannot be about what the effect is about.
+    #[n(3)]
+    UnknownSubject {
+        /// The event's type.
+        #[n(0)]
+        kind: String,
+        /// What the effect says that it is about; empty if it says nothing.
+        #[n(1)]
+        about: String,
+    },
+}
