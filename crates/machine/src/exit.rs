@@ -79,7 +79,8 @@ pub struct Ending {
     /// The kind of end.
     #[n(0)]
     pub outcome: Outcome,
-    /// Why, in lower case, if the outcome does not say it all.
+    /// A code in lower case, if the outcome does not say it all: one that the definition's format chooses, such as
+    /// `port_unconnected`; `drain_limit`; or the code of a fault. Never a sentence: that is in the comment on the end.
     #[n(1)]
     pub reason: Option<String>,
 }

@@ -123,7 +123,7 @@ pub enum NoExit {
     /// The run ends; the node is final.
     #[n(1)]
     End(#[n(0)] Ending),
-    /// The run fails, for this reason.
+    /// The run fails with this code as the reason of its [`Ending`].
     #[n(2)]
     Fail(#[n(0)] String),
 }

@@ -16,7 +16,7 @@ pub struct Position {
     /// What the session does, or how it ended.
     #[n(1)]
     pub status: Status,
-    /// Why it has this status, if there is a reason.
+    /// The code of why it has this status, if there is a reason: `paused`, or that of the last end.
     #[n(2)]
     pub reason: Option<String>,
     /// The time of the command.

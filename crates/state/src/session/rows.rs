@@ -55,7 +55,7 @@ pub struct Session {
     /// What it is doing.
     #[n(13)]
     pub status: Status,
-    /// Why, in lower case, if the status does not say it all.
+    /// A code in lower case, if the status does not say it all: `paused`, or the reason of the run's end.
     #[n(14)]
     pub reason: Option<String>,
     /// What it has used.
