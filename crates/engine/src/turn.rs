@@ -196,6 +196,11 @@ impl<'a, 'b> Turn<'a, 'b> {
         Ok(settled(self.rows, self.tenant(), self.session_id()?, &session, run)?)
     }
 
+    /// The definition of a run, and those by which it was called, the nearest first.
+    pub(crate) fn definitions(&self, run: RunId) -> Result<Vec<String>, Stop> {
+        Ok(definitions(self.rows, self.tenant(), self.session_id()?, run)?)
+    }
+
     /// Whether a mail token was made for this session, this use and this person.
     pub(crate) fn made(&self, token: &MailToken, usage: TokenUse, address: &str) -> Result<bool, Stop> {
         if token.session != self.session_id()? || token.tenant != self.tenant() {
@@ -294,16 +299,27 @@ pub(crate) fn settled(
     session: &Session,
     run: RunId,
 ) -> Result<Settled, ViewError> {
+    let names = definitions(rows, tenant, id, run)?;
+    let tenancy = rows.tenancy_at(&Key::tenancy(tenant))?;
+    let none = Directory::default();
+    let directory = tenancy.as_deref().map_or(&none, |tenancy| &tenancy.directory);
+    Ok(Settled::of(&session.start_settings(), &names, directory))
+}
+
+/// The definition of a run, and those by which it was called, the nearest first.
+fn definitions(
+    rows: &dyn ReadRows,
+    tenant: TenantId,
+    id: SessionId,
+    run: RunId,
+) -> Result<Vec<String>, ViewError> {
     let (mut names, mut next) = (Vec::new(), Some(run));
     while let Some(run) = next.filter(|_| names.len() <= CALL_DEPTH_MAX) {
         let run = rows.run(tenant, id, run)?;
         names.push(run.definition.clone());
         next = run.parent.map(|parent| parent.run);
     }
-    let tenancy = rows.tenancy_at(&Key::tenancy(tenant))?;
-    let none = Directory::default();
-    let directory = tenancy.as_deref().map_or(&none, |tenancy| &tenancy.directory);
-    Ok(Settled::of(&session.start_settings(), &names, directory))
+    Ok(names)
 }
 
 /// The refusal of a session that is at its end.

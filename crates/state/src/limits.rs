@@ -200,6 +200,8 @@ pub const MAIL_ARGS_BYTES_MAX: usize = 4 * 1024;
 pub const ANSWERS_MAX: usize = 5;
 /// Addresses that a run remembers as written to; beyond it the oldest goes.
 pub const MAILED_MAX: usize = 1_000;
+/// Names that led to the people whom one gate asks; beyond it the oldest goes.
+pub const LISTED_NAMES_MAX: usize = 1_000;
 /// People who may decide one gate, escalations included; more are not asked.
 pub const ADDRESSEES_MAX: usize = 1_000;
 /// Reminders of one gate.

@@ -16,7 +16,7 @@ use switchward_state::limits::ADDRESS_BYTES_MAX;
 use switchward_state::work::{About as WorkAbout, WorkEvent};
 use switchward_state::{Actor, ItemKind, Key, ReadRows as _, Reason, Rejection, Reply};
 
-use crate::approval::decide_gate::{has_a_say, is_meant, open_gate, proved, resolved, via};
+use crate::approval::decide_gate::{has_a_say, is_meant, not_listed, open_gate, proved, resolved, via};
 use crate::approval::mails::{mail, mail_bytes, notice};
 use crate::approval::record_reply::outcome::{Mail, moot};
 use crate::approval::record_reply::{About, AtGate, recorded, replied};
@@ -166,7 +166,13 @@ fn check(
     };
     not_requester(&to, open, &people).map_err(|refusal| refusal.fact("field", "to"))?;
     fits(turn, gate, open, &part, &to)?;
-    let (from, asked) = asked_now(turn, open, part, &to)?;
+    let (from, mut asked) = asked_now(turn, open, part, &to)?;
+    asked.listed.retain(&asked.to);
+    asked.listed.add(&people.listed(&[order.to.trim().to_owned()], std::slice::from_ref(&to)));
+    if asked.listed.has_lost(&to, &people) {
+        let message = format!("{to} was asked before, and is no longer in the directory");
+        return Err(bad_receiver("unknown", message).into());
+    }
     let said = asked.subject.bytes() + asked.body.len();
     let bytes = mail_bytes(from.iter().chain([&to]), &asked.subject, &asked.body);
     let excess = capacity::mails(turn, from.len() + 1, bytes)?.or(turn.budget.exceeded(bytes + said));
@@ -214,6 +220,9 @@ fn own(actor: &Actor, open: &OpenGate, from: Option<&str>, people: &Directory) -
         let message = format!("{person} is not one of those who are asked");
         return refused(message);
     };
+    if addresses.iter().all(|one| open.body.has_lost(one, people)) {
+        return Err(not_listed(person));
+    }
     if from.is_some_and(|name| !addresses.iter().any(|one| people.same(one, name))) {
         let message = format!("{person} can hand over their own part alone");
         return refused(message);

@@ -12,6 +12,7 @@ use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, Purpose};
 use switchward_state::session::{GateTrouble, NoAudience, SessionEvent, SessionWarning};
 
 use crate::approval::mails::{mail, mail_bytes};
+use crate::approval::settled_people::SettledPeople;
 use crate::approval::{reminders, votes};
 use crate::delivery::capacity;
 use crate::turn::{Stop, Turn};
@@ -26,10 +27,11 @@ pub(crate) fn open(
 ) -> Result<(), Stop> {
     let kind = body.kind;
     match found(turn, run, &subject)? {
-        Ok(to) => {
+        Ok(SettledPeople { to, names }) => {
             let remind = reminders::first(turn, run)?;
-            let asked =
-                GateRequest { to: to.clone(), open: true, remind, ..GateRequest::once("", &subject, "") };
+            let listed = turn.directory()?.listed(&names, &to);
+            let once = GateRequest::once("", &subject, "");
+            let asked = GateRequest { to: to.clone(), open: true, remind, listed, ..once };
             let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..body })?;
             turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(body) })?;
             for one in to {
@@ -55,12 +57,13 @@ pub(crate) fn notify(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Sto
     let EffectBody::Notice { gate, subject, .. } = &notice.body else { return Ok(()) };
     let open = turn.rows.gate(turn.tenant(), turn.session_id()?, *gate)?.map(|open| OpenGate::clone(&open));
     let Some(open) = open else { return Ok(()) };
-    let Ok(to) = found(turn, open.head.run, subject)? else { return Ok(()) };
+    let Ok(SettledPeople { to, names }) = found(turn, open.head.run, subject)? else { return Ok(()) };
     let remind = reminders::first(turn, open.head.run)?;
     let before = open.body.asked.as_ref().and_then(|asked| asked.voting.clone());
     let shown = open.body.asked.clone().unwrap_or_else(|| GateRequest::once("", subject, ""));
     let text = shown.body.clone();
-    let asked = GateRequest { to: to.clone(), open: true, remind, voting: None, ..shown };
+    let listed = turn.directory()?.listed(&names, &to);
+    let asked = GateRequest { to: to.clone(), open: true, remind, voting: None, listed, ..shown };
     let mut body = votes::begun(turn, *gate, open.head.run, Gate { asked: Some(asked), ..open.body })?;
     let Some(asked) = &mut body.asked else { return Ok(()) };
     if let (Some(now), Some(before)) = (&mut asked.voting, before) {
@@ -72,11 +75,6 @@ pub(crate) fn notify(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Sto
         turn.send(open.head.run, mail(one, subject.clone(), text.clone(), *gate, Purpose::Ask))?;
     }
     Ok(())
-}
-
-/// The addresses of a run's audience, as the start and the directory say now; maybe none.
-pub(crate) fn addresses(turn: &Turn<'_, '_>, run: RunId) -> Result<Vec<String>, Stop> {
-    Ok(turn.directory()?.all(&turn.settled(run)?.audience.value))
 }
 
 /// Returns the gate with the approvals that it takes, if it takes several, although nobody is notified of it.
@@ -99,13 +97,14 @@ fn found(
     turn: &Turn<'_, '_>,
     run: RunId,
     subject: &RequestSubject,
-) -> Result<Result<Vec<String>, Option<NoAudience>>, Stop> {
-    let to = addresses(turn, run)?;
+) -> Result<Result<SettledPeople, Option<NoAudience>>, Stop> {
+    let people = SettledPeople::audience(turn, run)?;
+    let to = &people.to;
     if to.is_empty() {
         let owner = format!("{OF_OWNER}{}", turn.run(run)?.definition);
         let missed = turn.directory()? != Directory::default() || !turn.session()?.audience.is_empty();
         return Ok(Err(missed.then_some(NoAudience::NoAddress { owner })));
     }
-    let excess = capacity::mails(turn, to.len(), mail_bytes(&to, subject, ""))?;
-    Ok(excess.map_or(Ok(to), |excess| Err(Some(NoAudience::TooMuch { excess }))))
+    let excess = capacity::mails(turn, to.len(), mail_bytes(to, subject, ""))?;
+    Ok(excess.map_or(Ok(people), |excess| Err(Some(NoAudience::TooMuch { excess }))))
 }

@@ -4,12 +4,13 @@
 
 use serde_json::{Map, Value, json};
 use switchward_machine::{Decision, OpenId, Port, RunId, Sort, WorkKind};
-use switchward_state::approval::{OpenGate, Via};
+use switchward_state::approval::{NotCounted, Notice, OpenGate, Via};
 use switchward_state::limits::{REPLY_BYTES_MAX, WORK_INPUT_BYTES_MAX};
 use switchward_state::run::{Deferral, json_length};
 use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent, WorkItem};
 use switchward_state::{ItemKind, ReadRows as _};
 
+use crate::approval::mails::{self, Sender};
 use crate::approval::record_reply::outcome::{REJECTED, decide, received, unclear, waiting};
 use crate::approval::resolve::{self, GateDecision};
 use crate::run::events;
@@ -99,6 +100,19 @@ pub(crate) fn answered(
     if gate {
         let Some(open) = turn.rows.gate(turn.tenant(), turn.session_id()?, to)? else { return Ok(()) };
         let open = OpenGate::clone(&open);
+        if open.body.has_lost(&from, &turn.directory()?) {
+            // They were removed from the directory while the model was asked.
+            let Some(asked) = &open.body.asked else { return Ok(()) };
+            let notice = Notice::NotCounted { why: NotCounted::NoLongerRecipient };
+            return mails::answer(
+                turn,
+                open.head.run,
+                to,
+                asked,
+                Sender { from: &from, proved: true },
+                notice,
+            );
+        }
         if port == Some(REJECTED) {
             let given = GateDecision { decision: Decision::Refuse, by: from, comment: own, via: Via::Mail };
             return decide(turn, to, &open, given, None);

@@ -67,7 +67,8 @@ pub(crate) fn proved(
     }
 }
 
-/// Checks that the command's actor has the page's token that was made for them, of the newest request.
+/// Checks that the command's actor has the page's token that was made for them, of the newest request, and that they were not
+/// removed from the directory since.
 pub(crate) fn has_token(
     turn: &Turn<'_, '_>,
     gate: OpenId,
@@ -77,6 +78,9 @@ pub(crate) fn has_token(
     let person = turn.command.actor.subject.as_str();
     let request = open.body.asked.as_ref().and_then(|asked| asked.request_of(person));
     if token.about == gate && request == Some(token.request) && turn.made(token, TokenUse::Page, person)? {
+        if open.body.has_lost(person, &turn.directory()?) {
+            return Err(not_listed(person).into());
+        }
         return Ok(());
     }
     Err(Rejection::new(Reason::CredentialInvalid, "the page's token is not valid for this request").into())
@@ -139,14 +143,38 @@ pub(crate) fn may_decide(actor: &Actor, open: &OpenGate, people: &Directory) -> 
     addressed(actor, open, people)
 }
 
-/// Checks that the gate addresses this person, if it addresses anybody.
+/// Checks that the gate addresses this person, if it addresses anybody, and that they were not removed from the directory since
+/// it asked them.
 fn addressed(actor: &Actor, open: &OpenGate, people: &Directory) -> Result<(), Rejection> {
-    let meant = |person: &String| open.body.addresses(person);
-    if meant(&actor.subject) || people.addresses(&actor.subject).iter().any(meant) {
+    not_removed(&actor.subject, open, people)?;
+    if open.body.asked.as_ref().is_none_or(|asked| asked.open) {
+        // Their key is enough, asked or not.
         return Ok(());
+    }
+    let theirs = people.addresses(&actor.subject).into_iter().chain([actor.subject.clone()]);
+    let meant: Vec<String> = theirs.filter(|person| open.body.wrote_to(person)).collect();
+    if meant.iter().any(|person| !open.body.has_lost(person, people)) {
+        return Ok(());
+    }
+    if !meant.is_empty() {
+        return Err(not_listed(&actor.subject));
     }
     let message = format!("{} is not one of those who are asked", actor.subject);
     Err(Rejection::new(Reason::NotAnApprover, message))
+}
+
+/// Refuses an address that the gate asked because the directory led to it, and that the directory does not hold any more.
+pub(crate) fn not_removed(person: &str, open: &OpenGate, people: &Directory) -> Result<(), Rejection> {
+    if open.body.has_lost(person, people) && !people.holds(person) {
+        return Err(not_listed(person));
+    }
+    Ok(())
+}
+
+/// The refusal of somebody who was asked because the directory led to them, and to whom it does not lead any more.
+pub(crate) fn not_listed(person: &str) -> Rejection {
+    let message = format!("{person} is no longer in the directory as one of those who are asked");
+    Rejection::new(Reason::NotAnApprover, message).fact("problem", "not_in_directory")
 }
 
 /// Whether this person may speak at gates.

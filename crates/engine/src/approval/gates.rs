@@ -10,7 +10,8 @@ use switchward_state::run::{Fault, RunEvent, json_length};
 use switchward_state::session::{SessionEvent, SessionWarning};
 
 use crate::approval::resolve::held_port;
-use crate::approval::{audience, mails, reminders, shown, votes};
+use crate::approval::settled_people::SettledPeople;
+use crate::approval::{mails, reminders, shown, votes};
 use crate::delivery::capacity;
 use crate::delivery::messages::{Approvers, ComposedMessage, People, approvers, worded};
 use crate::next::Next;
@@ -40,14 +41,15 @@ pub(crate) fn open(
     };
     let people = People::of(turn)?;
     let scope = Scope::of_run(turn, run)?;
-    let Approvers { mut to, dropped } = match approvers(&scope, &inquiry.message.to, &people) {
+    let Approvers { mut to, dropped, mut names } = match approvers(&scope, &inquiry.message.to, &people) {
         Ok(approvers) => approvers,
         Err(fault) => return Ok(Some(fault)),
     };
     if to.is_empty() {
         // As if nobody were named: the audience of the process is asked, else everybody with the right to decide.
-        to = audience::addresses(turn, run)?;
+        SettledPeople { to, names } = SettledPeople::audience(turn, run)?;
     }
+    let listed = turn.directory()?.listed(&names, &to);
     let open = to.is_empty();
     let composed = match worded(&scope, &inquiry.message, to) {
         Ok(composed) => composed,
@@ -58,30 +60,22 @@ pub(crate) fn open(
     if let Some(fault) = excess.map(Fault::from).or(turn.budget.check_bytes(gate_bytes(&composed, &values))) {
         return Ok(Some(fault));
     }
+    let subject = RequestSubject::Written(composed.subject.clone().unwrap_or_default());
     let asked = GateRequest {
         to: composed.to.clone(),
-        subject: RequestSubject::Written(composed.subject.clone().unwrap_or_default()),
-        body: composed.body.clone(),
-        round: 0,
         due: inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms)),
-        mails: Vec::new(),
-        answered: Vec::new(),
-        last: Vec::new(),
         open,
-        closed_notified: Vec::new(),
-        bounced: Vec::new(),
         remind: reminders::first(turn, run)?,
-        voting: None,
         values: (found.kind == GateKind::Approval).then(|| shown::digest(&values)),
         dropped: dropped.clone(),
-        codes: Vec::new(),
-        request: 0,
+        listed,
+        ..GateRequest::once("", &subject, &composed.body)
     };
     if let Some(full) = shown::record(turn, run, found.record.as_deref(), values, &asked)? {
         return Ok(Some(full.into()));
     }
     let gate = OpenId(turn.session()?.next_id);
-    let (kind, subject) = (found.kind, asked.subject.clone());
+    let kind = found.kind;
     let body = votes::begun(turn, gate, run, Gate { asked: Some(asked), ..plain })?;
     turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(body) })?;
     mails::not_asked(turn, gate, &dropped)?;

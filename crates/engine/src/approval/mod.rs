@@ -19,6 +19,7 @@ pub(crate) mod reminders;
 pub(crate) mod reply_words;
 pub(crate) mod resolve;
 pub(crate) mod rounds;
+pub(crate) mod settled_people;
 pub(crate) mod shown;
 pub(crate) mod summary;
 pub(crate) mod tasks;

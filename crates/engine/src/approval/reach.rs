@@ -73,7 +73,9 @@ impl Reach {
         let now = rows.clock_at(&Key::clock())?.map_or(open.head.at, |clock| *clock);
         let waiting = mail_caps::waiting(rows, tenant, session, open, now)?;
         let waits = |one: &String| waiting.iter().any(|(known, _)| known.eq_ignore_ascii_case(one));
-        let unnotified = to.iter().all(|one| gone(one) || own(one) || waits(one));
+        let lost = asked.map(|asked| asked.lost(&people)).unwrap_or_default();
+        let gone_from = |one: &String| lost.iter().any(|known| known.eq_ignore_ascii_case(one));
+        let unnotified = to.iter().all(|one| gone(one) || own(one) || waits(one) || gone_from(one));
         let mut warnings = Vec::new();
         if to.is_empty() {
             warnings.push(Warning::NoRecipients);
@@ -81,6 +83,9 @@ impl Reach {
             warnings.push(Warning::OnlyRequester { to: to.to_vec() });
         } else if unnotified && waiting.is_empty() {
             warnings.push(Warning::Unreachable);
+        }
+        if !lost.is_empty() {
+            warnings.push(Warning::NoLongerListed { who: lost });
         }
         warnings.extend(not_notified(waiting));
         warnings.extend(asked.and_then(|asked| few(open, asked, &people)));

@@ -123,7 +123,13 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
 fn about(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply) -> Result<About, Stop> {
     match &reply.token {
         Some(token) => by_token(turn, leaf, reply, token),
-        None if reply.authenticated || reply.vouched => newest(turn, leaf, &reply.from),
+        None if reply.authenticated || reply.vouched => Ok(match newest(turn, leaf, &reply.from)? {
+            // What is passed on counts as the operator's own decision.
+            About::Gate(gate, open) if !reply.vouched && is_lost(turn, &open, &reply.from)? => {
+                About::Moot(gate, open, NotCounted::NoLongerRecipient)
+            }
+            about => about,
+        }),
         None => Ok(About::Nothing(ReplyOutcome::Unproved)),
     }
 }
@@ -233,6 +239,8 @@ fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailT
     Ok(match request {
         // They were asked, as the token proves.
         None => About::Moot(gate, open, NotCounted::NoLongerRecipient),
+        // The directory led to them when they were asked, and does not any more.
+        Some(_) if is_lost(turn, &open, from)? => About::Moot(gate, open, NotCounted::NoLongerRecipient),
         // The requester cannot decide, by mail or otherwise.
         Some(_) if is_own(turn, &open, from)? => About::Moot(gate, open, NotCounted::Own),
         Some(request) if request != token.request => About::Moot(gate, open, NotCounted::Earlier),
@@ -287,6 +295,10 @@ fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, St
 
 fn is_own(turn: &Turn<'_, '_>, open: &OpenGate, from: &str) -> Result<bool, Stop> {
     Ok(open.body.kind.needs_another() && turn.directory()?.one_person(&open.body.requester, from))
+}
+
+fn is_lost(turn: &Turn<'_, '_>, open: &OpenGate, from: &str) -> Result<bool, Stop> {
+    Ok(open.body.has_lost(from, &turn.directory()?))
 }
 
 /// The newest request that is open and was sent to this address, else the newest that was.

@@ -3,7 +3,8 @@
 //!
 //! With the last reminder of a gate without rounds of its own, the escalation contacts of the directory are asked, too.
 //!
-//! People who cannot be reached, or have approved a gate that needs more approvals, are left out. A round that is over
+//! People who cannot be reached, have approved a gate that needs more approvals, or are no longer in the directory, are left
+//! out. A round that is over
 //! asks again by itself; a reminder changes nothing about it.
 
 use switchward_machine::{OpenId, RunId};
@@ -37,7 +38,8 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(
     let dead = unreached(turn.rows, turn.tenant(), turn.session_id()?, &open)?;
     let reachable = |one: &&String| !dead.iter().any(|known| known.eq_ignore_ascii_case(one));
     let people = turn.directory()?;
-    let waited_for = |one: &&String| reachable(one) && !asked.has_voted(one, &people);
+    let may_decide = |one: &&String| !asked.has_voted(one, &people) && !asked.listed.has_lost(one, &people);
+    let waited_for = |one: &&String| reachable(one) && may_decide(one);
     let mut to: Vec<String> = asked.to.iter().filter(waited_for).cloned().collect();
     let over = capacity::mails(turn, to.len(), mail_bytes(&to, &asked.subject, &asked.body))?;
     if over.is_some() {

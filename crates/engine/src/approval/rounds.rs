@@ -10,6 +10,7 @@ use switchward_state::{Key, ReadRows as _};
 
 use crate::approval::mails::{mail, mail_bytes};
 use crate::approval::resolve::{resolved, spec_of};
+use crate::approval::settled_people::SettledPeople;
 use crate::approval::{mails, reminders, tasks, votes};
 use crate::delivery::capacity;
 use crate::delivery::messages::{Approvers, People, approvers};
@@ -71,7 +72,7 @@ fn contacts(
     run: RunId,
     rounds: Option<&Rounds>,
 ) -> Result<(Approvers, Option<Fault>), Stop> {
-    let (mut found, mut fault) = (Approvers { to: Vec::new(), dropped: Vec::new() }, None);
+    let (mut found, mut fault) = (Approvers { to: Vec::new(), dropped: Vec::new(), names: Vec::new() }, None);
     if let Some(rounds) = rounds.filter(|rounds| !rounds.to.is_empty()) {
         match approvers(&Scope::of_run(turn, run)?, &rounds.to, &People::of(turn)?) {
             Ok(approvers) => found = approvers,
@@ -79,7 +80,8 @@ fn contacts(
         }
     }
     if found.to.is_empty() {
-        found.to = turn.directory()?.all(&turn.settled(run)?.escalation.value);
+        let SettledPeople { to, names } = SettledPeople::escalation(turn, run)?;
+        (found.to, found.names) = (to, names);
     }
     Ok((found, fault))
 }
@@ -92,10 +94,12 @@ fn escalate(
     asked: &GateRequest,
     rounds: Option<&Rounds>,
 ) -> Result<(), Stop> {
-    let (Approvers { mut to, dropped }, mut fault) = contacts(turn, run, rounds)?;
-    // People who have approved are not asked again.
+    let (Approvers { mut to, dropped, names }, mut fault) = contacts(turn, run, rounds)?;
+    // People who have approved are not asked again, nor those to whom the directory does not lead any more.
     let directory = turn.directory()?;
-    to.retain(|one| !asked.has_voted(one, &directory));
+    let mut listed = asked.listed.clone();
+    listed.add(&directory.listed(&names, &to));
+    to.retain(|one| !asked.has_voted(one, &directory) && !listed.has_lost(one, &directory));
     let known = |one: &String| asked.to.iter().any(|known| known.eq_ignore_ascii_case(one));
     let mut new: Vec<String> = to.iter().filter(|one| !known(one)).cloned().collect();
     new.truncate(ADDRESSEES_MAX.saturating_sub(asked.to.len()));
@@ -107,7 +111,8 @@ fn escalate(
         fault = Some(excess.into());
     }
     let due = rounds.map(|rounds| turn.now().after_ms(rounds.every_ms));
-    turn.emit(ApprovalEvent::Escalated { gate, to: new, due })?;
+    let listed = directory.listed(&names, &to);
+    turn.emit(ApprovalEvent::Escalated { gate, to: new, due, listed })?;
     if !dropped.is_empty() {
         mails::not_asked(turn, gate, &dropped)?;
         turn.emit(ApprovalEvent::Votes(VoteFact::Dropped { gate, who: dropped }))?;

@@ -15,7 +15,7 @@ use switchward_state::{Key, ReadRows as _, ViewError};
 
 use crate::approval::{mails, reminders, resolve};
 use crate::delivery::capacity;
-use crate::delivery::messages::{PARTICIPANT, People, participants, worded};
+use crate::delivery::messages::{Named, PARTICIPANT, People, participants, worded};
 use crate::next::Next;
 use crate::run::data::put_below;
 use crate::run::scope::Scope;
@@ -42,9 +42,11 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     drop(at);
     let people = People::of(turn)?;
     let scope = Scope::of_run(turn, run)?;
-    let composed = participants(&scope, &inquiry.message.to, &people)
-        .and_then(|to| worded(&scope, &inquiry.message, to));
-    let composed = match composed {
+    let composed = participants(&scope, &inquiry.message.to, &people).and_then(|Named { to, names }| {
+        let composed = worded(&scope, &inquiry.message, to)?;
+        Ok((composed, names))
+    });
+    let (composed, names) = match composed {
         Ok(composed) => composed,
         Err(fault) => return Ok(Next::Fault(fault)),
     };
@@ -72,8 +74,11 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     let subject = RequestSubject::Written(composed.subject.clone().unwrap_or_default());
     let remind = reminders::first(turn, run)?;
     let due = inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms));
+    let directory = turn.directory()?;
     for (gate, person) in part.gates().zip(&composed.to) {
-        let asked = GateRequest { remind, due, ..GateRequest::once(person, &subject, &composed.body) };
+        let listed = directory.listed(&names, std::slice::from_ref(person));
+        let asked =
+            GateRequest { remind, due, listed, ..GateRequest::once(person, &subject, &composed.body) };
         let plain = Gate::open_to_all(spec, found.kind, turn.requester());
         let body = Gate { asked: Some(asked), part: Some(part), ..plain };
         turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(body) })?;

@@ -51,6 +51,15 @@ impl GateView {
         if let Self::Open(_, _, reach) = self { &reach.warnings } else { &[] }
     }
 
+    /// Whether this address is asked and can no longer decide, because the directory does not lead to it any more.
+    #[must_use]
+    pub fn has_lost(&self, address: &str) -> bool {
+        self.warnings().iter().any(|warning| {
+            let Warning::NoLongerListed { who } = warning else { return false };
+            who.iter().any(|one| one.eq_ignore_ascii_case(address))
+        })
+    }
+
     /// How many inputs of its run wait for it to close, while it is open.
     #[must_use]
     pub fn held(&self) -> u32 {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId, reserved_keys::TASKS};
 use switchward_state::catalogue::Tenancy;
 use switchward_state::delivery::{EffectBody, MessageText, Purpose};
@@ -133,7 +134,7 @@ pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Resul
 pub(crate) fn recipients(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
     let same = |one: &str, other: &str| one == other;
     let found = named(scope, list, people, RECIPIENTS_MAX, same, &|_, _| true)?;
-    let found = found.ok_or(RecipientsProblem::TooMany)?;
+    let found = found.ok_or(RecipientsProblem::TooMany)?.to;
     if found.is_empty() {
         return Err(RecipientsProblem::Nobody.into());
     }
@@ -146,6 +147,16 @@ pub(crate) struct Approvers {
     pub(crate) to: Vec<String>,
     /// Those who come from data or from the start, and whom the directory does not hold.
     pub(crate) dropped: Vec<String>,
+    /// The names and addresses by which `to` were named.
+    pub(crate) names: Vec<String>,
+}
+
+/// Whom a list names.
+pub(crate) struct Named {
+    /// Addresses, each once, in the list's order.
+    pub(crate) to: Vec<String>,
+    /// The names and addresses that the list has, ordered, each once.
+    pub(crate) names: Vec<String>,
 }
 
 /// Everybody whom a list names to approve something, or to be asked later. A caller with an agent's key chooses data and
@@ -161,18 +172,18 @@ pub(crate) fn approvers(scope: &Scope, list: &[Recipient], people: &People) -> R
         counts
     };
     let same = |one: &str, other: &str| one == other;
-    let to = named(scope, list, people, RECIPIENTS_MAX, same, &counts)?;
-    let to = to.ok_or(RecipientsProblem::TooMany)?;
+    let found = named(scope, list, people, RECIPIENTS_MAX, same, &counts)?;
+    let Named { to, names } = found.ok_or(RecipientsProblem::TooMany)?;
     let dropped = dropped.into_inner();
     if to.is_empty() && dropped.is_empty() {
         return Err(RecipientsProblem::Nobody.into());
     }
-    Ok(Approvers { to, dropped })
+    Ok(Approvers { to, dropped, names })
 }
 
 /// Everybody who takes part in a task, each once, in the list's order; maybe nobody. Addresses are compared without
 /// regard to case, as at the gates.
-pub(crate) fn participants(scope: &Scope, list: &[Recipient], people: &People) -> Result<Vec<String>, Fault> {
+pub(crate) fn participants(scope: &Scope, list: &[Recipient], people: &People) -> Result<Named, Fault> {
     let found = named(scope, list, people, PARTICIPANTS_MAX, str::eq_ignore_ascii_case, &|_, _| true)?;
     Ok(found.ok_or(RecipientsProblem::TooManyParticipants)?)
 }
@@ -185,22 +196,23 @@ fn named(
     max: usize,
     same: impl Fn(&str, &str) -> bool,
     counts: &dyn Fn(&Recipient, &str) -> bool,
-) -> Result<Option<Vec<String>>, Fault> {
-    let mut found: Vec<String> = Vec::new();
+) -> Result<Option<Named>, Fault> {
+    let (mut to, mut names): (Vec<String>, BTreeSet<String>) = (Vec::new(), BTreeSet::new());
     for recipient in list {
         for value in values(scope, recipient, people)? {
-            let Some(address) = address(value)?.filter(|name| counts(recipient, name)) else { continue };
-            for address in people.addresses(address) {
-                if !found.iter().any(|known| same(known, &address)) {
-                    found.push(address);
+            let Some(name) = address(value)?.filter(|name| counts(recipient, name)) else { continue };
+            names.insert(name.clone());
+            for address in people.addresses(name) {
+                if !to.iter().any(|known| same(known, &address)) {
+                    to.push(address);
                 }
-                if found.len() > max {
+                if to.len() > max {
                     return Ok(None);
                 }
             }
         }
     }
-    Ok(Some(found))
+    Ok(Some(Named { to, names: names.into_iter().collect() }))
 }
 
 /// What an entry of a list of recipients stands for.

@@ -1,5 +1,7 @@
 //! Gates that take several approvals.
 
+mod removed;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchward_engine::{decide, evolve};
@@ -44,6 +46,8 @@ struct Table {
     rows: Rows,
     session: SessionId,
     now: Time,
+    /// The role of those who send commands.
+    role: Role,
     events: Vec<Event>,
 }
 
@@ -70,28 +74,33 @@ fn source(asked: &[&str]) -> String {
 }
 
 fn directory() -> Directory {
-    let entry = |name: &str, members: &[&str]| DirectoryEntry {
-        name: name.to_owned(),
+    people(&[("ann", &[ANN]), ("cleo", &[CLEO, CLEO_AT_HOME]), ("group:all", &["ann", BOB, "cleo"])])
+}
+
+/// A directory of these names, which are ordered, and their members.
+fn people(entries: &[(&str, &[&str])]) -> Directory {
+    let entry = |(name, members): &(&str, &[&str])| DirectoryEntry {
+        name: (*name).to_owned(),
         members: members.iter().map(|&one| one.to_owned()).collect(),
         ..DirectoryEntry::default()
     };
-    let entries = vec![
-        entry("ann", &[ANN]),
-        entry("cleo", &[CLEO, CLEO_AT_HOME]),
-        entry("group:all", &["ann", BOB, "cleo"]),
-    ];
-    Directory { entries, ..Directory::default() }
+    Directory { entries: entries.iter().map(entry).collect(), ..Directory::default() }
 }
 
 impl Table {
     fn set(asked: &[&str], requester: &str, quorum: Option<Quorum>) -> Result<Self, Rejection> {
-        let session = SessionId::from_key(TENANT, "s");
-        let mut table = Self { rows: Rows::default(), session, now: Time(1), events: Vec::new() };
-        let tenancy = Tenancy {
-            directory: directory(),
-            ..Tenancy::first(MailKey([5; 32]).sealed(ring(), TENANT, [0; SEAL_NONCE_BYTES]))
-        };
-        table.rows.apply([(Key::tenancy(TENANT), Some(Arc::new(Row::Tenancy(tenancy))))].into());
+        Self::begin(directory(), asked, requester, |start| Start { quorum, ..start })
+    }
+
+    fn begin(
+        people: Directory,
+        asked: &[&str],
+        requester: &str,
+        started: impl FnOnce(Start) -> Start,
+    ) -> Result<Self, Rejection> {
+        let (session, role) = (SessionId::from_key(TENANT, "s"), Role::Approver);
+        let mut table = Self { rows: Rows::default(), session, now: Time(1), role, events: Vec::new() };
+        table.put(people);
         let compiled = compile_file("p.yaml", source(asked).as_bytes(), None);
         let machine = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings)).machine;
         let machine = Arc::new(machine);
@@ -102,11 +111,19 @@ impl Table {
         let start = Start {
             key: Some("s".into()),
             reminders: Some(Reminders { every_ms: 3_600_000, max: 2 }),
-            quorum,
             ..Start::of("p", 1, machine.digest(), "agent")
         };
-        table.submit(requester, Body::Session(SessionCommand::Start(start)))?;
+        table.submit(requester, Body::Session(SessionCommand::Start(started(start))))?;
         Ok(table)
+    }
+
+    /// The tenant has this directory from now on.
+    fn put(&mut self, directory: Directory) {
+        let tenancy = Tenancy {
+            directory,
+            ..Tenancy::first(MailKey([5; 32]).sealed(ring(), TENANT, [0; SEAL_NONCE_BYTES]))
+        };
+        self.rows.apply([(Key::tenancy(TENANT), Some(Arc::new(Row::Tenancy(tenancy))))].into());
     }
 
     fn submit(&mut self, subject: &str, body: Body) -> Result<Reply, Rejection> {
@@ -119,7 +136,7 @@ impl Table {
             scope,
             request: None,
             expected_sequence: None,
-            actor: Actor { subject: subject.into(), role: Role::Approver },
+            actor: Actor { subject: subject.into(), role: self.role },
             settings: Settings::default(),
             trace: None,
             body,

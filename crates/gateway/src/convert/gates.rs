@@ -208,7 +208,7 @@ pub(crate) fn caller_decisions(caller: &Caller, row: &GateView) -> Vec<i32> {
     let GateView::Open(open, ..) = row else { return Vec::new() };
     let (person, gate) = (&caller.actor.subject, &open.body);
     let own = gate.kind.needs_another() && *person == gate.requester;
-    if !caller.actor.role.decides() || own || !gate.addresses(person) {
+    if !caller.actor.role.decides() || own || !gate.addresses(person) || row.has_lost(person) {
         return Vec::new();
     }
     decisions(gate.kind, gate.votes().any(|vote| vote.by == *person))

@@ -37,6 +37,8 @@ pub(super) struct ApproverLink {
     pub(super) old: bool,
     /// Whether they are the requester, who cannot decide.
     pub(super) own: bool,
+    /// Whether the directory led to them when they were asked, and does not any more, so that they cannot decide.
+    pub(super) lost: bool,
     /// Their approval, if it counts and others must still approve.
     pub(super) vote: Option<Vote>,
     /// What is known about the browser.
@@ -93,6 +95,7 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
     let vote = asked.voting.iter().flat_map(|voting| &voting.votes).find(theirs).cloned();
     let gated = &gate.open().body;
     let own = gated.kind.needs_another() && tenancy.directory.one_person(&person, &gated.requester);
+    let lost = gated.has_lost(&person, &tenancy.directory);
     let Some(tenant) = tenant_of(api, token.tenant)? else { return Ok(TokenTarget::Nothing) };
     let Some(key) = keys.first().cloned() else { return Ok(TokenTarget::Nothing) };
     let wanted = tenant.settings.link_auth.unwrap_or(api.pages.link_auth);
@@ -128,6 +131,7 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
         said,
         old,
         own,
+        lost,
         vote,
         visit,
     })))

@@ -73,7 +73,7 @@ fn request_page(asked: &ApproverLink, alert: Option<&Markup>) -> Markup {
         (facts(asked))
         (said(asked))
         @if let GateView::Open(open, machine, _) = &asked.gate {
-            @if !asked.old && !asked.own && asked.visit.requester.is_none() {
+            @if !asked.old && !asked.own && !asked.lost && asked.visit.requester.is_none() {
                 @if asked.visit.by.is_none() { (stranger(asked)) }
                 @else if let Some(spec) = machine.gate(open.body.spec) { (forms::decision(asked, open, spec)) }
             }
@@ -96,6 +96,7 @@ fn state(asked: &ApproverLink) -> Markup {
     let state = match &asked.gate {
         GateView::Open(..) if asked.old => PageState::Newer,
         GateView::Open(..) if asked.own => PageState::Own { person },
+        GateView::Open(..) if asked.lost => PageState::NotListed { person },
         GateView::Open(..) if let Some(requester) = &asked.visit.requester => {
             PageState::OwnBrowser { requester }
         }
@@ -111,7 +112,10 @@ fn state(asked: &ApproverLink) -> Markup {
         }
     };
     let class = match state {
-        PageState::Newer | PageState::Own { .. } | PageState::OwnBrowser { .. } => "state closed",
+        PageState::Newer
+        | PageState::Own { .. }
+        | PageState::NotListed { .. }
+        | PageState::OwnBrowser { .. } => "state closed",
         PageState::Unrecognised { .. } | PageState::Approved { .. } | PageState::Waiting { .. } => {
             "state open"
         }

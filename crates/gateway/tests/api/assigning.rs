@@ -127,7 +127,8 @@ async fn send(harness: &Harness, path: &str, words: &str) -> (StatusCode, String
 async fn a_page_hands_its_request_over_and_its_link_is_void_then() {
     let harness = Harness::start().await;
     let asked = harness.asked().await;
-    let people = [("agents", "agent@acme"), ("dana", DANA), ("kim", KIM), ("sam", SAM)];
+    let people =
+        [("agents", "agent@acme"), ("dana", DANA), ("kim", KIM), ("owner:release", KIM), ("sam", SAM)];
     let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &of(&people)).await;
     let (kims, sams) = (page_of(&asked, KIM, 0), page_of(&asked, SAM, 1));
     let page = text(&harness.node.line.send(get(&kims)).await);

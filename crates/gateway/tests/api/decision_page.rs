@@ -7,6 +7,7 @@ use switchward_state::approval::TokenUse;
 use crate::harness::Harness;
 use crate::mailing::{DANA, KIM, NotifiedGate};
 use crate::protocols::{Answer, Raw};
+use crate::rpcs::directory::of;
 
 pub(crate) fn get(path: &str) -> Raw {
     Raw {
@@ -144,6 +145,35 @@ async fn what_is_shown_is_what_is_decided() {
     let reply: v1::GetGateResponse = harness.ask("agent", "GetGate", &request).await;
     let made = reply.gate.expect("a gate").resolution.expect("a decision");
     assert_eq!((made.by.as_str(), made.via.as_str()), (KIM, "page"));
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_somebody_who_is_no_longer_in_the_directory_decides_nothing() {
+    let harness = Harness::start().await;
+    let asked = harness.asked().await;
+    let path = path_of(&asked, KIM);
+    let before = text(&harness.node.line.send(get(&path)).await);
+    let people = of(&[("dana", DANA), ("owner:release", DANA)]);
+    let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &people).await;
+    let page = text(&harness.node.line.send(get(&path)).await);
+    assert!(page.contains("no longer in the directory") && !page.contains("<form"), "{page}");
+    for words in
+        ["decision=approve", "decision=reject", "decision=discuss&comment=why", "decision=assign&to=dana"]
+    {
+        let form = form_of(&path, &format!("{words}{}", hidden(&before)));
+        let answer = harness.node.line.send(form).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{words}: {}", text(&answer));
+        assert!(text(&answer).contains("because the directory named you"), "{}", text(&answer));
+        assert_eq!(status(&harness, &asked).await, OPEN, "{words}");
+    }
+    let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
+    let reply: v1::GetGateResponse = harness.ask("agent", "GetGate", &request).await;
+    let warnings = reply.gate.expect("a gate").warnings;
+    assert!(warnings.iter().any(|one| one.contains("no longer in the directory") && one.contains(KIM)));
+    let people = of(&[("dana", DANA), ("owner:release", KIM)]);
+    let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &people).await;
+    assert_eq!(decide(&harness, &asked, KIM).await.status, StatusCode::SEE_OTHER);
     harness.node.end().await;
 }
 

@@ -3,6 +3,7 @@
 
 use futures::StreamExt;
 use futures::future::join_all;
+use http::StatusCode;
 use prost::Message;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use tonic::{Code, Status, Streaming, transport::Channel};
 
 use crate::approvals::{approval_workflow, decide};
 use crate::client::Line;
+use crate::decision_page::{form_of, path_of, text};
 use crate::harness::Harness;
 use crate::mailing::{DANA, KIM};
 use crate::node::{Node, PATIENT};
@@ -323,6 +325,37 @@ async fn an_approver_who_is_removed_at_any_server_is_refused_everywhere_within_a
             assert_open(&harness, gate).await;
         }
     }
+    harness.node.end().await;
+}
+
+/// Approves on a page at a server until that is refused because the directory does not lead to its person any more. It is
+/// never accepted.
+async fn page_refused_soon(line: &Line, path: &str, form: &str, removed: Instant) {
+    loop {
+        let begun = removed.elapsed();
+        let answer = line.send(form_of(path, form)).await;
+        let (status, page) = (answer.status, text(&answer));
+        if status == StatusCode::FORBIDDEN && page.contains("because the directory named you") {
+            return;
+        }
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{page}");
+        assert!(begun <= WITHIN, "{} still does not know it after {begun:?}", line.address);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_link_of_an_approver_who_is_removed_is_refused_everywhere_within_a_second() {
+    let harness = Harness::over(Node::start_three(None, PATIENT).await).await;
+    let asked = harness.asked().await;
+    let path = path_of(&asked, KIM);
+    let form = format!("decision=approve&shown={}&form={}", asked.gate.args_digest, "0".repeat(32));
+    let without = of(&[("dana", DANA), ("owner:release", DANA)]);
+    let _: v1::PutDirectoryResponse = change(&harness, 1, "PutDirectory", &without).await;
+    let removed = Instant::now();
+    let lines: Vec<Line> = (0..3).map(|server| harness.node.line.to(server)).collect();
+    join_all(lines.iter().map(|line| page_refused_soon(line, &path, &form, removed))).await;
+    assert_open(&harness, &asked.gate).await;
+    drop(lines);
     harness.node.end().await;
 }
 

@@ -161,7 +161,8 @@ fn not_counted(why: NotCounted) -> &'static str {
              page."
         }
         NotCounted::NoLongerRecipient => {
-            "Your reply has come, and nothing is decided by it: somebody else is asked now instead of you."
+            "Your reply has come, and nothing is decided by it: you are not asked any more. The request was given to \
+             somebody else, or you are no longer in the directory as one of those who decide."
         }
         NotCounted::ReceiverUnknown => {
             "Your reply has come, and the request is still yours: the directory has no single person of the name that \

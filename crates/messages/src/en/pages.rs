@@ -21,6 +21,11 @@ pub enum PageState<'p> {
         /// The person whose page it is.
         person: &'p str,
     },
+    /// They were asked because the directory led to them, and it does not any more.
+    NotListed {
+        /// The person whose page it is.
+        person: &'p str,
+    },
     /// The requester was recognised in this browser.
     OwnBrowser {
         /// The person whom the browser is known as.
@@ -56,6 +61,9 @@ pub fn page_state<'p>(state: &PageState<'p>) -> Vec<Piece<'p>> {
         }
         PageState::Own { person } => {
             around("■ You, ", person, ", asked for this yourself. Somebody else must decide.")
+        }
+        PageState::NotListed { person } => {
+            around("■ You, ", person, ", are no longer in the directory for this. Somebody else must decide.")
         }
         PageState::OwnBrowser { requester } => around(
             "■ This browser is known as ",

@@ -113,6 +113,10 @@ fn own(rejection: &Rejection) -> String {
 }
 
 fn not_an_approver(rejection: &Rejection) -> String {
+    if fact(rejection, "problem") == "not_in_directory" {
+        return "You were asked because the directory named you, and it does not any more. Somebody else must decide."
+            .to_owned();
+    }
     match fact(rejection, "approvers") {
         all if all.is_empty() => "You are not one of those who are asked.".to_owned(),
         all => format!("All of these must approve: {all}. You are not one of them, and can only reject."),

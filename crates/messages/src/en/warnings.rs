@@ -32,6 +32,10 @@ pub fn warning(warning: &Warning) -> String {
         Warning::NotInDirectory { who } => {
             format!("{who} is not asked: data or the start names them, and the directory does not hold them")
         }
+        Warning::NoLongerListed { who } => format!(
+            "no longer in the directory, and so cannot decide any more: {}; somebody else can be assigned",
+            who.join(", ")
+        ),
         Warning::UnprovedBounce { to } => format!(
             "a bounce that anybody could have sent says that no mail reaches {to}; nothing follows from it"
         ),

@@ -181,7 +181,7 @@ fn what_an_author_wrote_is_passed_through_and_an_answer_is_not_answered_twice() 
 }
 
 /// Every variant of a warning.
-const WARNINGS: [&str; 9] = [
+const WARNINGS: [&str; 10] = [
     "no recipients",
     "only the requester",
     "unreachable",
@@ -191,6 +191,7 @@ const WARNINGS: [&str; 9] = [
     "few asked",
     "not in the directory",
     "unproved bounce",
+    "no longer in the directory",
 ];
 
 /// A variant that is missing here does not compile; one that has no sample fails the test.
@@ -205,6 +206,7 @@ fn name_of_warning(warning: &Warning) -> &'static str {
         Warning::TooFewRecipients { .. } => 6,
         Warning::NotInDirectory { .. } => 7,
         Warning::UnprovedBounce { .. } => 8,
+        Warning::NoLongerListed { .. } => 9,
     };
     WARNINGS[at]
 }
@@ -224,6 +226,7 @@ fn every_warning_is_rendered() {
         Warning::TooFewRecipients { wanted: 4, can: 2, need: 3 },
         Warning::NotInDirectory { who: "eve@a.example".into() },
         Warning::UnprovedBounce { to: "ann@a.example".into() },
+        Warning::NoLongerListed { who: to.clone() },
     ];
     for known in WARNINGS {
         assert!(all.iter().any(|one| name_of_warning(one) == known), "{known:?} has no sample");
@@ -305,6 +308,7 @@ fn every_text_of_a_page_is_rendered() {
     let states = [
         PageState::Newer,
         PageState::Own { person },
+        PageState::NotListed { person },
         PageState::OwnBrowser { requester },
         PageState::Unrecognised { person },
         PageState::Approved { person, at: NOW, comment: "" },

@@ -46,6 +46,7 @@ fn with_facts() -> Vec<Rejection> {
         field("to").fact("problem", "counted"),
         of(Reason::FieldInvalid).allowed(["approve", "reject"]),
         of(Reason::NotAnApprover).fact("approvers", "ann@a.example, bob@a.example"),
+        of(Reason::NotAnApprover).fact("problem", "not_in_directory"),
         of(Reason::SelfApproval).fact("field", "to"),
         of(Reason::SessionTerminal).fact("status", "cancelled"),
         of(Reason::StateMismatch).fact("field", "args_digest"),

@@ -3,7 +3,7 @@
 use switchward_machine::{OpenId, Time};
 
 use crate::approval::vote_events::Change;
-use crate::approval::{ApprovalEvent, Closed, OpenGate, Resolution, apply_page_codes};
+use crate::approval::{ApprovalEvent, Closed, Listed, OpenGate, Resolution, apply_page_codes};
 use crate::delivery::apply as delivery;
 use crate::limits::{ANSWERED_MAX, MAILED_MAX};
 use crate::policy::apply_calls;
@@ -43,7 +43,9 @@ pub(crate) fn apply(
                 apply_calls::drop_grant(rows, site, *grant)?;
             }
         }
-        ApprovalEvent::Escalated { gate, to, due } => escalate(rows, site, *gate, to, *due)?,
+        ApprovalEvent::Escalated { gate, to, due, listed } => {
+            escalate(rows, site, *gate, *due, Others { to, listed })?;
+        }
         ApprovalEvent::Reminded { gate, next, .. } => {
             let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, *gate))?;
             if let Some(asked) = &mut open.body.asked {
@@ -105,17 +107,27 @@ fn voted(rows: &mut dyn WriteRows, site: &Site<'_>, change: Change<'_>) -> Resul
     Ok(())
 }
 
+/// Who is asked in a further round.
+#[derive(Clone, Copy)]
+struct Others<'e> {
+    /// Those who were not asked before.
+    to: &'e [String],
+    /// Those of the round whom the directory leads to.
+    listed: &'e Listed,
+}
+
 /// Others are asked, too, from now on.
 fn escalate(
     rows: &mut dyn WriteRows,
     site: &Site<'_>,
     gate: OpenId,
-    to: &[String],
     due: Option<Time>,
+    others: Others<'_>,
 ) -> Result<(), ViewError> {
     let open = rows.gate_at_mut(&Key::item(site.tenant, site.session()?, gate))?;
     if let Some(asked) = &mut open.body.asked {
-        asked.to.extend(to.iter().cloned());
+        asked.to.extend(others.to.iter().cloned());
+        asked.listed.add(others.listed);
         asked.round += 1;
         asked.request += 1;
         asked.due = due;

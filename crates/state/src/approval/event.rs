@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, RunId, Time};
 
-use crate::approval::{Gate, PageCodeFact, Reminders, Reminding, ReplyFact, Via, VoteFact};
+use crate::approval::{Gate, Listed, PageCodeFact, Reminders, Reminding, ReplyFact, Via, VoteFact};
 use crate::run::Json;
 
 /// An event about gates and the people who decide them. Stored form.
@@ -82,6 +82,9 @@ pub enum ApprovalEvent {
         /// When the next round is over; `None` if it has no end.
         #[n(2)]
         due: Option<Time>,
+        /// Those who are asked now and whom the directory leads to, those who were asked before among them.
+        #[cbor(n(3), default, skip_if = "Listed::is_empty")]
+        listed: Listed,
     },
     /// Nobody decided in time.
     #[n(5)]

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Decision, Digest, ExitIx, GateIx, GateKind, Micros, OpenId, RunId, Time};
 
 use crate::Open;
-use crate::approval::{RequestSubject, Via, Voting};
+use crate::approval::{Listed, RequestSubject, Via, Voting};
 use crate::catalogue::Directory;
 use crate::limits::{HOUR_MS, MAIL_ARGS_BYTES_MAX, PAGE_CODE_MS, PAGE_CODE_TRIES_MAX, PAGE_CODES_HOUR_MAX};
 use crate::policy::LedgerRule;
@@ -77,6 +77,12 @@ impl Gate {
     #[must_use]
     pub fn wrote_to(&self, person: &str) -> bool {
         self.asked.as_ref().is_some_and(|asked| asked.request_of(person).is_some())
+    }
+
+    /// Whether this address was asked because the directory led to it, and the directory does not lead to it any more.
+    #[must_use]
+    pub fn has_lost(&self, address: &str, people: &Directory) -> bool {
+        self.asked.as_ref().is_some_and(|asked| asked.listed.has_lost(address, people))
     }
 
     /// The approvals so far, if several must approve.
@@ -161,6 +167,9 @@ pub struct GateRequest {
     /// made for one number, so that only a person's newest mail counts.
     #[cbor(n(16), default, skip_if = "is_first")]
     pub request: u32,
+    /// Those of `to` whom the directory led to when they were asked: they decide only as long as it does.
+    #[cbor(n(17), default, skip_if = "Listed::is_empty")]
+    pub listed: Listed,
 }
 
 /// The codes by which one person's decision page recognises them. A code itself is kept nowhere: it follows from the page's
@@ -262,7 +271,17 @@ impl GateRequest {
             dropped: Vec::new(),
             codes: Vec::new(),
             request: 0,
+            listed: Listed::default(),
         }
+    }
+
+    /// Those who are asked and can no longer decide, because the directory does not lead to them any more: addresses. People
+    /// who have approved before are left out.
+    #[must_use]
+    pub fn lost(&self, people: &Directory) -> Vec<String> {
+        let mut lost = self.listed.lost(people);
+        lost.retain(|one| self.request_of(one).is_some() && !self.has_voted(one, people));
+        lost
     }
 
     /// The codes that were mailed to a person.

@@ -67,6 +67,13 @@ pub enum Warning {
         #[n(0)]
         who: String,
     },
+    /// People were asked because the directory led to them, and it does not any more: they can no longer decide.
+    #[n(9)]
+    NoLongerListed {
+        /// Their addresses.
+        #[n(0)]
+        who: Vec<String>,
+    },
     /// A bounce that anybody could have sent says that no mail reaches an address.
     #[n(8)]
     UnprovedBounce {

@@ -27,7 +27,7 @@ use switchward_machine::{
     Work, WorkKind,
 };
 use switchward_state::approval::{
-    Bounced, Closed, Gate, GateRequest, GateSettings, OpenGate, PageCodeFact, PageCodeStep, Part,
+    Bounced, Closed, Gate, GateRequest, GateSettings, Listed, OpenGate, PageCodeFact, PageCodeStep, Part,
     ProposedCall, Quorum, Reminders, Reminding, ReplyFact, ReplyOutcome, RequestSubject, Resolution,
     SenderProof, Via, Vote, VoteFact, Voting,
 };
@@ -358,7 +358,13 @@ fn asked() -> GateRequest {
         dropped: Vec::new(),
         codes: Vec::new(),
         request: 2,
+        listed: Listed::default(),
     }
+}
+
+/// People whom the directory led to.
+fn listed() -> Listed {
+    Listed { to: vec!["lead@example.com".into()], names: vec!["group:release".into(), String::new()] }
 }
 
 fn effect(body: EffectBody) -> Effect {

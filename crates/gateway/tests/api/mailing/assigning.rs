@@ -1,4 +1,5 @@
-//! A reply whose first line is `assign to NAME` hands its writer's part to somebody else.
+//! A reply whose first line is `assign to NAME` hands its writer's part to somebody else. A reply of somebody who was removed
+//! from the directory decides nothing.
 
 use switchward_api::v1;
 use switchward_gateway::mail::Level;
@@ -14,7 +15,8 @@ const SAM: &str = "sam@acme.example";
 async fn a_proved_reply_hands_its_writers_part_over_and_a_later_one_decides_nothing() {
     let harness = Harness::start().await;
     let (asked, ingress) = (harness.asked().await, harness.ingress(Level::Strict));
-    let people = [("agents", "agent@acme"), ("dana", DANA), ("kim", KIM), ("sam", SAM)];
+    let people =
+        [("agents", "agent@acme"), ("dana", DANA), ("kim", KIM), ("owner:release", KIM), ("sam", SAM)];
     let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &of(&people)).await;
     let token = asked.token(TokenUse::Reply, KIM);
     let open = i32::from(v1::GateStatus::Open);
@@ -48,5 +50,24 @@ async fn a_proved_reply_hands_its_writers_part_over_and_a_later_one_decides_noth
     let sams = asked.token_of(TokenUse::Reply, SAM, 3);
     let decides = Message { from: SAM, ..from_kim(&sams, "approve", "f") };
     assert_eq!(decides.bring(&ingress).await, recorded("decided"));
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_of_somebody_who_is_no_longer_in_the_directory_decides_nothing() {
+    let harness = Harness::start().await;
+    let (asked, ingress) = (harness.asked().await, harness.ingress(Level::Strict));
+    let token = asked.token(TokenUse::Reply, KIM);
+    let people = of(&[("dana", DANA), ("owner:release", DANA)]);
+    let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &people).await;
+    for (id, text) in [("a", "approve"), ("b", "reject"), ("c", "assign to dana"), ("d", "why?")] {
+        assert_eq!(from_kim(&token, text, id).bring(&ingress).await, recorded("not_addressed"), "{text}");
+        assert_eq!(harness.gate_now(&asked).await.status, i32::from(v1::GateStatus::Open), "{text}");
+    }
+    // The writer is informed.
+    assert_eq!(harness.answers(&asked).await, [KIM; 4]);
+    let people = of(&[("dana", DANA), ("owner:release", KIM)]);
+    let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &people).await;
+    assert_eq!(from_kim(&token, "approve", "e").bring(&ingress).await, recorded("decided"));
     harness.node.end().await;
 }

@@ -77,6 +77,7 @@ pub(crate) fn open_gate() -> GateView {
         Warning::TooFewRecipients { wanted: 3, can: 1, need: 2 },
         Warning::NotInDirectory { who: "lee".into() },
         Warning::UnprovedBounce { to: "kim@example.com".into() },
+        Warning::NoLongerListed { who: to() },
     ];
     GateView::Open(rows::open(), machine(), Reach { unreached: to(), unnotified: true, warnings, held: 1 })
 }

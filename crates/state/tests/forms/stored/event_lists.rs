@@ -111,7 +111,12 @@ pub(crate) fn later() -> Vec<Event> {
     let (text, about) = ("yes".into(), Some(gate));
     let (item, worker) = (OpenId(10), || "w-1".to_owned());
     let flows = [
-        Event::Approval(ApprovalEvent::Escalated { gate, to: vec![from.clone()], due: Some(Time(9)) }),
+        Event::Approval(ApprovalEvent::Escalated {
+            gate,
+            to: vec![from.clone()],
+            due: Some(Time(9)),
+            listed: Listed::default(),
+        }),
         Event::Approval(ApprovalEvent::Lapsed { gate }),
         Event::Approval(ApprovalEvent::ReplyAnswered { gate, run: None, to: from.clone() }),
         Event::Approval(ApprovalEvent::ReplyRecorded(ReplyFact {
@@ -150,7 +155,9 @@ pub(crate) fn later() -> Vec<Event> {
     let (answer, comment, via) = (Json(serde_json::json!([5])), String::new(), Via::Rpc);
     let answered = Event::Approval(ApprovalEvent::Answered { gate, by: worker(), answer, comment, via });
     let all = [commented].into_iter().chain(flows).chain(deferred);
-    all.chain([answered]).chain(assistants()).collect()
+    let (to, listed) = (vec!["lead@example.com".into()], super::listed());
+    let escalated = Event::Approval(ApprovalEvent::Escalated { gate, to, due: None, listed });
+    all.chain([answered]).chain(assistants()).chain([escalated]).collect()
 }
 
 /// Moves inside a node, and the rows of runs.

@@ -318,10 +318,12 @@ pub(super) fn settled() -> Vec<(&'static str, Row)> {
         bounced: vec![Bounced { to: "lead@example.com".into(), proved: true }],
         ..asked()
     };
+    let listed = GateRequest { listed: super::listed(), ..super::asked() };
     vec![
         ("tenancy-settings", Row::Tenancy(Tenancy { directory, any_approver_address: true, ..tenancy() })),
         ("session-escalation", Row::Session(session)),
         ("definition-retired", Row::Definition(Definition { retired, ..definition() })),
         ("open-dropped", gate_row(Gate { asked: Some(asked), ..gate() })),
+        ("open-listed", gate_row(Gate { asked: Some(listed), ..gate() })),
     ]
 }
