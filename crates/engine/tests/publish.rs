@@ -16,7 +16,8 @@ use switchward_state::catalogue::{
     Deploy, InstallMachine, InstallTenancy, Role, Settings, Tenancy, TenantOutbox,
 };
 use switchward_state::delivery::{
-    AckEffect, Attempt, DeferEffect, EffectBody, Endpoint, FailEffect, FailureCode, SourceSecret,
+    AckEffect, Attempt, DeferEffect, DisabledReason, EffectBody, Endpoint, EventSubject, FailEffect,
+    FailureCode, SourceSecret,
 };
 use switchward_state::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TENANT_OUTBOX_MAX};
 use switchward_state::seal::SecretOf;
@@ -74,7 +75,7 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
             until: None,
         }],
         filters: filters.iter().map(|one| (*one).to_owned()).collect(),
-        disabled: (!enabled).then(|| "gone".to_owned()),
+        disabled: (!enabled).then_some(DisabledReason::Gone),
         created: Time(1),
         health: None,
     };
@@ -97,7 +98,7 @@ fn machine_digest(rows: &Rows) -> Digest {
 }
 
 /// The published events: the endpoint, the type, the sequence after the event, and its subject.
-fn published(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
+fn published(events: &[Event]) -> Vec<(String, String, u64, Option<EventSubject>)> {
     let one = |event: &Event| {
         let Event::Delivery(DeliveryEvent::Queued { effect }) = event else { return None };
         let EffectBody::Publish { endpoint, kind, sequence, about, .. } = &effect.body else { return None };
@@ -122,7 +123,12 @@ fn each_endpoint_gets_the_events_it_wants_in_the_entry_in_which_they_happen() {
         at(|event| matches!(event, Event::Run(RunEvent::Entered { .. }))),
     );
     let row = |endpoint: &str, kind: &str, at: u64, about: Option<&str>| {
-        (endpoint.to_owned(), kind.to_owned(), at, about.map(str::to_owned))
+        (
+            endpoint.to_owned(),
+            kind.to_owned(),
+            at,
+            about.map(|about| EventSubject::OfSession(about.to_owned())),
+        )
     };
     let first = [
         row("all", "session.started", started, None),
@@ -183,11 +189,15 @@ fn an_endpoint_keeps_its_secret_until_it_is_rotated_and_is_sent_again_when_it_is
     let mut rows = Rows::default();
     assert_eq!(change(&mut rows, put("ops", "https://one.example/")), Ok(1));
     assert_eq!(change(&mut rows, put("ops", "https://one.example/")), Ok(0), "nothing has changed");
-    let disable = |reason: &str| ChangeEndpoint::Disable { id: "ops".into(), reason: reason.into() };
-    assert_eq!(change(&mut rows, disable("gone")), Ok(1));
-    assert_eq!(change(&mut rows, disable("failing")), Ok(0), "it is disabled for another reason");
+    let disable = |reason| ChangeEndpoint::Disable { id: "ops".into(), reason };
+    assert_eq!(change(&mut rows, disable(DisabledReason::Gone)), Ok(1));
+    assert_eq!(
+        change(&mut rows, disable(DisabledReason::Failing)),
+        Ok(0),
+        "it is disabled for another reason"
+    );
     let disabled = kept(&rows).endpoints[0].clone();
-    assert_eq!((disabled.disabled.as_deref(), disabled.wants("session.started")), (Some("gone"), false));
+    assert_eq!((disabled.disabled, disabled.wants("session.started")), (Some(DisabledReason::Gone), false));
     let ChangeEndpoint::Put { id, url, filters, key, .. } = put("ops", "https://two.example/") else {
         unreachable!()
     };
@@ -232,7 +242,7 @@ fn a_tenant_has_so_many_endpoints_and_no_more() {
 }
 
 /// The published events of the tenant itself: the endpoint, the type, the number, and the subject.
-fn of_tenant(events: &[Event]) -> Vec<(String, String, u64, Option<String>)> {
+fn of_tenant(events: &[Event]) -> Vec<(String, String, u64, Option<EventSubject>)> {
     let one = |event: &Event| {
         let Event::Delivery(DeliveryEvent::Queued { effect }) = event else {
             return None;
@@ -270,24 +280,26 @@ fn wanting(id: &str, filter: &str) -> ChangeEndpoint {
 #[test]
 fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
     let mut rows = Rows::default();
-    let published_row = |of: &str, kind: &str, sequence, about: &str| {
-        (of.to_owned(), kind.to_owned(), sequence, Some(about.to_owned()))
+    let published_row = |of: &str, kind: &str, sequence, about: &EventSubject| {
+        (of.to_owned(), kind.to_owned(), sequence, Some(about.clone()))
     };
+    let second = EventSubject::Version { definition: "gate".into(), number: 2 };
     assert_eq!(of_tenant(&rows.execute(Scope::Catalogue, deploy("zero")).1), [], "nobody is there");
     for (id, filter) in [("all", "*"), ("defs", "definition.*"), ("ends", "session.*")] {
         assert_eq!(change(&mut rows, wanting(id, filter)), Ok(1));
     }
     let (_, events) = rows.execute(Scope::Catalogue, deploy("one"));
     let wanted = [
-        published_row("all", "definition.deployed", 1, "gate@2"),
-        published_row("defs", "definition.deployed", 1, "gate@2"),
-        published_row("all", "definition.activated", 3, "gate@2"),
-        published_row("defs", "definition.activated", 3, "gate@2"),
+        published_row("all", "definition.deployed", 1, &second),
+        published_row("defs", "definition.deployed", 1, &second),
+        published_row("all", "definition.activated", 3, &second),
+        published_row("defs", "definition.activated", 3, &second),
     ];
     assert_eq!(of_tenant(&events), wanted);
-    let disable = ChangeEndpoint::Disable { id: "defs".into(), reason: "gone".into() };
+    let disabled = EventSubject::Endpoint { id: "defs".into(), reason: DisabledReason::Gone };
+    let disable = ChangeEndpoint::Disable { id: "defs".into(), reason: DisabledReason::Gone };
     let (_, events) = rows.execute(Scope::Catalogue, Body::Delivery(DeliveryCommand::Endpoint(disable)));
-    assert_eq!(of_tenant(&events), [published_row("all", "endpoint.disabled", 5, "defs gone")]);
+    assert_eq!(of_tenant(&events), [published_row("all", "endpoint.disabled", 5, &disabled)]);
     assert_eq!(kept(&rows).outbox, Some(TenantOutbox { last: 5, waiting: 5 }));
     let revision = kept(&rows).revision;
     let defer = |attempt| DeferEffect {

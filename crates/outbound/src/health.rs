@@ -5,10 +5,10 @@ use std::time::Duration;
 use switchward_delivery::{DeliveryReason, Failed, worker::Outcome};
 use switchward_machine::TenantId;
 use switchward_shard::Cluster;
-use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, Endpoint, FailureCode};
+use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, DisabledReason, Endpoint, FailureCode};
 use switchward_state::limits::ENDPOINT_FAILURE_BYTES_MAX;
 use switchward_state::{Body, Command};
-use switchward_webhook::retry::{AttemptOutcome, EndpointHealth};
+use switchward_webhook::retry::{AttemptOutcome, Disabled, EndpointHealth};
 
 use crate::query::ShardView;
 
@@ -38,9 +38,17 @@ pub(super) async fn watch(cluster: &Cluster, tenant: TenantId, id: &str, outcome
     if endpoint.disabled.is_none()
         && let Some(why) = before.after(verdict, time(now)).disabled
     {
-        let reason = why.word().to_owned();
+        let reason = disabled_reason(why);
         change(cluster, tenant, ChangeEndpoint::Disable { id: id.to_owned(), reason }).await;
-        tracing::warn!(tenant = tenant.0, endpoint = id, why = why.word(), "disabled an endpoint");
+        tracing::warn!(tenant = tenant.0, endpoint = id, why = reason.word(), "disabled an endpoint");
+    }
+}
+
+/// The reason as it is stored.
+fn disabled_reason(why: Disabled) -> DisabledReason {
+    match why {
+        Disabled::Gone => DisabledReason::Gone,
+        Disabled::Failing => DisabledReason::Failing,
     }
 }
 
@@ -143,7 +151,7 @@ mod tests {
         let cluster = open(data.path(), &clock).await;
         clock.advance(1);
         let over = attempt(&cluster, Some(DeliveryReason::Timeout)).await;
-        assert_eq!(over.disabled.as_deref(), Some("failing"));
+        assert_eq!(over.disabled, Some(DisabledReason::Failing));
         // Put again it has all of the time before it.
         put(&cluster).await;
         let again = attempt(&cluster, Some(DeliveryReason::Timeout)).await;
@@ -181,7 +189,7 @@ mod tests {
         let well = attempt(&cluster, None).await.health.unwrap();
         assert_eq!((well.failing_since, well.succeeded), (None, Some(cluster.now())));
         let gone = attempt(&cluster, Some(DeliveryReason::ReceiverGone)).await;
-        assert_eq!(gone.disabled.as_deref(), Some("gone"));
+        assert_eq!(gone.disabled, Some(DisabledReason::Gone));
         cluster.shutdown().await.unwrap();
     }
 }

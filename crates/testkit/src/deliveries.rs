@@ -1,16 +1,19 @@
 //! Samples of why deliveries fail.
 
 use switchward_machine::DeliveryReason;
-use switchward_state::delivery::{EventProblem, FailureCode, MailCap};
+use switchward_state::delivery::{DisabledReason, EventProblem, EventSubject, FailureCode, MailCap};
 
 /// Every code of a failed delivery at least once, with each problem of an event that cannot be sent.
 #[must_use]
 pub fn failure_codes() -> Vec<FailureCode> {
     let problems = [
-        EventProblem::EndpointDisabled { reason: "gone".into() },
+        EventProblem::EndpointDisabled { reason: DisabledReason::Gone },
         EventProblem::NoSession,
         EventProblem::UnknownType { kind: "session.lost".into() },
-        EventProblem::UnknownSubject { kind: "definition.deployed".into(), about: "release".into() },
+        EventProblem::UnknownSubject {
+            kind: "definition.deployed".into(),
+            about: Some(EventSubject::OfSession("release".into())),
+        },
     ];
     let mut all = vec![
         FailureCode::Attempt(DeliveryReason::Timeout),

@@ -4,6 +4,7 @@ use switchward_state::catalogue::{
     ActivateVersion, CatalogueEvent, Definition, Deploy, Finding, InstallMachine, RetireVersion, Version,
     VersionFact, VersionSummary,
 };
+use switchward_state::delivery::EventSubject;
 use switchward_state::limits::VERSIONS_MAX;
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
@@ -51,13 +52,13 @@ pub(crate) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
                 version: version(turn, deploy, number),
                 machine: deploy.machine.clone(),
             })?;
-            publish(turn, "definition.deployed", &format!("{}@{number}", deploy.name))?;
+            publish(turn, "definition.deployed", subject(&deploy.name, number))?;
             number
         }
     };
     if deploy.activate && active != Some(number) {
         turn.emit(VersionFact::Activated { name: deploy.name.clone(), number })?;
-        publish(turn, "definition.activated", &format!("{}@{number}", deploy.name))?;
+        publish(turn, "definition.activated", subject(&deploy.name, number))?;
     }
     let (name, created) = (deploy.name.clone(), before.is_none());
     Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created, findings })
@@ -120,7 +121,7 @@ pub(crate) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> R
     let active = known.and_then(|known| known.active);
     if active != Some(number) {
         turn.emit(VersionFact::Activated { name: name.clone(), number })?;
-        publish(turn, "definition.activated", &format!("{name}@{number}"))?;
+        publish(turn, "definition.activated", subject(name, number))?;
     }
     reply(turn, name)
 }
@@ -142,10 +143,15 @@ pub(crate) fn retire(turn: &mut Turn<'_, '_>, retire: &RetireVersion) -> Result<
         let by = turn.command.actor.subject.clone();
         drop(known);
         turn.emit(VersionFact::Retired { name: name.clone(), number, by })?;
-        publish(turn, "definition.retired", &format!("{name}@{number}"))?;
+        publish(turn, "definition.retired", subject(name, number))?;
     }
     let (name, findings) = (name.clone(), Vec::new());
     Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created: false, findings })
+}
+
+/// What events about a version are about.
+fn subject(definition: &str, number: u32) -> EventSubject {
+    EventSubject::Version { definition: definition.to_owned(), number }
 }
 
 /// Makes a machine known to a shard. Said twice, it changes nothing.

@@ -2,7 +2,8 @@
 
 use switchward_state::catalogue::{CatalogueEvent, Tenancy};
 use switchward_state::delivery::{
-    ChangeEndpoint, DeliveryEvent, Endpoint, EndpointSummary, FailureCode, SourceSecret,
+    ChangeEndpoint, DeliveryEvent, DisabledReason, Endpoint, EndpointSummary, EventSubject, FailureCode,
+    SourceSecret,
 };
 use switchward_state::limits::{
     ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, ROTATION_MS_MAX,
@@ -22,7 +23,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, change: &ChangeEndpoint) -> Result<Re
         ChangeEndpoint::Rotate { id, secret, overlap_ms, etag } => {
             rotate(turn, id, secret, *overlap_ms, etag)
         }
-        ChangeEndpoint::Disable { id, reason } => disable(turn, id, reason),
+        ChangeEndpoint::Disable { id, reason } => disable(turn, id, *reason),
         ChangeEndpoint::Note { id, failure } => note(turn, id, failure.as_ref()),
         ChangeEndpoint::Delete { id, etag } => {
             let (mut tenancy, at) = known(turn, id, etag)?;
@@ -109,16 +110,15 @@ fn rotate(
 }
 
 /// One that is disabled already stays so for the reason that it was.
-fn disable(turn: &mut Turn<'_, '_>, id: &str, reason: &str) -> Result<Reply, Stop> {
-    check_text("reason", reason, SOURCE_NAME_CHARS_MAX)?;
+fn disable(turn: &mut Turn<'_, '_>, id: &str, reason: DisabledReason) -> Result<Reply, Stop> {
     let (mut tenancy, at) = known(turn, id, "")?;
     let endpoint = &mut tenancy.endpoints[at];
     if endpoint.disabled.is_some() {
         return Ok(Reply::Done);
     }
-    endpoint.disabled = Some(reason.to_owned());
+    endpoint.disabled = Some(reason);
     written(turn, tenancy)?;
-    publish(turn, "endpoint.disabled", &format!("{id} {reason}"))?;
+    publish(turn, "endpoint.disabled", EventSubject::Endpoint { id: id.to_owned(), reason })?;
     Ok(Reply::Done)
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_state::delivery::{DeliveryEvent, EffectBody, Endpoint, PublishedEvent};
+use switchward_state::delivery::{DeliveryEvent, EffectBody, Endpoint, EventSubject, PublishedEvent};
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, PUBLISHED_TURN_MAX, REPUBLISH_MAX};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Event, Key, Kind, PublicEvent, PublicValue, ReadRows, Row, Scope, View, ViewError};
@@ -197,7 +197,7 @@ fn queued<'e>(events: impl Iterator<Item = &'e Event>) -> Queued<'e> {
 }
 
 /// What an event is about, by its group: never what was said or decided in words.
-fn about(event: &PublicEvent) -> Option<String> {
+fn about(event: &PublicEvent) -> Option<EventSubject> {
     let name = match event.kind.split_once('.')?.0 {
         "approval" | "task" => "gate",
         "policy" => "capability",
@@ -205,11 +205,12 @@ fn about(event: &PublicEvent) -> Option<String> {
         "delivery" => "number",
         "budget" => {
             let usd = event.fields.iter().any(|(name, _)| *name == "cap_usd");
-            return Some(if usd { "usd" } else { "mails" }.to_owned());
+            return Some(EventSubject::OfSession(if usd { "usd" } else { "mails" }.to_owned()));
         }
         _ => return None,
     };
     let (_, value) = event.fields.iter().find(|(known, _)| *known == name)?;
     let PublicValue::Text(value) = value else { return None };
-    Some(value[..value.floor_char_boundary(PUBLISHED_ABOUT_BYTES_MAX)].to_owned())
+    let value = &value[..value.floor_char_boundary(PUBLISHED_ABOUT_BYTES_MAX)];
+    Some(EventSubject::OfSession(value.to_owned()))
 }

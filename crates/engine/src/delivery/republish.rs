@@ -1,11 +1,11 @@
 //! An endpoint gets the events that it has missed, also those of a session that has ended.
 
-use switchward_state::delivery::{DeliveryEvent, EffectBody, Republish};
+use switchward_state::delivery::{DeliveryEvent, EffectBody, EventSubject, Republish};
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, REPUBLISH_MAX};
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::public::is_published;
-use crate::turn::{Stop, Turn, check_size, check_text};
+use crate::turn::{Stop, Turn, check_size};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Reply, Stop> {
     turn.expect_sequence(&*turn.session()?)?;
@@ -36,7 +36,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Repl
         }
     }
     for event in &republish.events {
-        check_text("about", event.about.as_deref().unwrap_or_default(), PUBLISHED_ABOUT_BYTES_MAX)?;
+        let about = event.about.as_ref().map_or(0, EventSubject::bytes);
+        check_size("about", about, PUBLISHED_ABOUT_BYTES_MAX, "bytes")?;
         if !is_published(&event.kind) {
             let message = format!("endpoints do not receive events of type {:?}", event.kind);
             return Err(Rejection::new(Reason::FieldInvalid, message).into());

@@ -5,7 +5,7 @@ mod pings;
 mod recover;
 
 use switchward_api::v1::{self, webhook_endpoint_service_server::WebhookEndpointService};
-use switchward_state::delivery::{DeliveryFailure, Endpoint, EndpointSummary};
+use switchward_state::delivery::{DeliveryFailure, DisabledReason, Endpoint, EndpointSummary};
 use switchward_state::limits::ROTATION_MS_MAX;
 use switchward_state::seal::{Sealed, SecretOf};
 use switchward_state::{Body, Reply, RequestId};
@@ -222,7 +222,7 @@ fn of_summary(caller: &Caller, row: EndpointSummary) -> v1::WebhookEndpoint {
         name: names::of_webhook_endpoint(caller, &row.id),
         url: row.url,
         event_types: row.filters,
-        disabled_reason: row.disabled.unwrap_or_default(),
+        disabled_reason: row.disabled.map(DisabledReason::word).unwrap_or_default().to_owned(),
         old_secret_expire_time: row.secrets.old_until.map(timestamp),
         create_time: Some(timestamp(row.created)),
         etag: row.etag,

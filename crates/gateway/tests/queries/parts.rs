@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use switchward_machine::{DeliveryReason, Limit, Micros, Period};
 use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, LinkAuth, Quotas, Settings};
 use switchward_state::delivery::{
-    DeliveryFailure, Endpoint, EndpointHealth, EventProblem, FailureCode, SourceSecret,
+    DeliveryFailure, DisabledReason, Endpoint, EndpointHealth, EventProblem, FailureCode, SourceSecret,
 };
 use switchward_state::policy::{Args, LedgerRule};
 use switchward_state::seal::SecretOf;
@@ -89,17 +89,21 @@ pub(crate) fn endpoint(draw: &mut Draw) -> Endpoint {
         url: draw.text(),
         secrets,
         filters: draw.texts(),
-        disabled: draw.option(Draw::text),
+        disabled: draw.option(disabled_reason),
         created: draw.time(),
         health: draw.option(health),
         id,
     }
 }
 
+fn disabled_reason(draw: &mut Draw) -> DisabledReason {
+    draw.pick(&[DisabledReason::Gone, DisabledReason::Failing])
+}
+
 fn failure_code(draw: &mut Draw) -> FailureCode {
     let reported = "carrier_pigeon_lost".parse().expect("a code");
     let reason = draw.pick(&DeliveryReason::ALL);
-    let disabled = FailureCode::Unsendable(EventProblem::EndpointDisabled { reason: draw.text() });
+    let disabled = FailureCode::Unsendable(EventProblem::EndpointDisabled { reason: disabled_reason(draw) });
     draw.pick(&[FailureCode::Attempt(reason), FailureCode::WebhookFailed, disabled, reported])
 }
 

@@ -1,6 +1,6 @@
 //! Why deliveries fail.
 
-use switchward_state::delivery::{EventProblem, FailureCode};
+use switchward_state::delivery::{EventProblem, EventSubject, FailureCode};
 
 use super::warnings::mail_cap;
 
@@ -30,7 +30,17 @@ fn event_problem(problem: &EventProblem) -> String {
         EventProblem::NoSession => "the session does not exist".to_owned(),
         EventProblem::UnknownType { kind } => format!("unknown event type {kind:?}"),
         EventProblem::UnknownSubject { kind, about } => {
-            format!("an event of type {kind} is about something unknown: {about:?}")
+            format!("an event of type {kind} is about something unknown: {:?}", event_subject(about.as_ref()))
         }
+    }
+}
+
+/// What an event is about, as facts of an error; empty if it says nothing.
+fn event_subject(about: Option<&EventSubject>) -> String {
+    match about {
+        None => String::new(),
+        Some(EventSubject::OfSession(text)) => text.clone(),
+        Some(EventSubject::Version { definition, number }) => format!("{definition}@{number}"),
+        Some(EventSubject::Endpoint { id, reason }) => format!("{id} {reason}"),
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use switchward_delivery::channels::Event;
 use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
-use switchward_state::delivery::{Effect, EffectBody, Endpoint, EventProblem, FailureCode};
+use switchward_state::delivery::{Effect, EffectBody, Endpoint, EventProblem, EventSubject, FailureCode};
 use switchward_state::seal::KeyRing;
 use switchward_state::{OutboxScope, ViewError};
 use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, limits::SECRETS_ACTIVE_MAX, standard};
@@ -53,7 +53,7 @@ struct Published<'a> {
     kind: &'a str,
     sequence: u64,
     at: Time,
-    about: Option<&'a str>,
+    about: Option<&'a EventSubject>,
 }
 
 /// What becomes of this message now.
@@ -77,10 +77,10 @@ pub(crate) fn hook(
     };
     let Some(tenancy) = tenancy else { return Ok(Hook::Drop) };
     let Some(endpoint) = tenancy.endpoint(id) else { return Ok(Hook::Drop) };
-    if let Some(reason) = &endpoint.disabled {
-        return Ok(Hook::Fail(EventProblem::EndpointDisabled { reason: reason.clone() }.into()));
+    if let Some(reason) = endpoint.disabled {
+        return Ok(Hook::Fail(EventProblem::EndpointDisabled { reason }.into()));
     }
-    let published = Published { endpoint: id, kind, sequence: *sequence, at: *at, about: about.as_deref() };
+    let published = Published { endpoint: id, kind, sequence: *sequence, at: *at, about: about.as_ref() };
     let made = data(view, names, tenant, session, &published)?;
     let signed = made.map_err(Unsent::from).and_then(|(kind, at, data)| {
         let body = Body::new(kind, at, data).and_then(|body| body.to_json()).map_err(Unsent::refused)?;
@@ -143,13 +143,14 @@ fn data(
     let at_time = Duration::from_millis(at.0);
     if OutboxScope::from(id) == OutboxScope::Tenant {
         let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());
-        let made = of_tenant(kind, tenant, about.unwrap_or_default());
+        let made = of_tenant(kind, tenant, about);
         return Ok(made.map(|data| (kind, at_time, data)));
     }
     let Some(session) = view.session(tenant, id)? else {
         return Ok(Err(EventProblem::NoSession));
     };
     let tenant = names.name_of(tenant)?.unwrap_or_else(|| tenant.0.to_string());
+    let about = about.and_then(EventSubject::of_session);
     let number = || about.and_then(|number| number.parse().ok());
     let gate = || number().map(|gate| names::gate_name(&tenant, id, OpenId(gate)));
     let mut data = Data {
@@ -177,26 +178,28 @@ fn data(
 }
 
 /// What a message says that is about the tenant itself.
-fn of_tenant(kind: EventType, tenant: String, about: &str) -> Result<Data, EventProblem> {
-    let odd = || EventProblem::UnknownSubject { kind: kind.to_string(), about: about.to_owned() };
-    match kind.group() {
-        Group::Definition => {
-            let (name, version) = about.rsplit_once('@').ok_or_else(odd)?;
-            let version = Some(version.parse().map_err(|_| odd())?);
-            Ok(Data { tenant, definition: Some(name.to_owned()), version, ..Data::default() })
+fn of_tenant(kind: EventType, tenant: String, about: Option<&EventSubject>) -> Result<Data, EventProblem> {
+    match (kind.group(), about) {
+        (Group::Definition, Some(EventSubject::Version { definition, number })) => {
+            let (definition, version) = (Some(definition.clone()), Some(*number));
+            Ok(Data { tenant, definition, version, ..Data::default() })
         }
-        Group::Endpoint => {
-            let (id, reason) = about.split_once(' ').ok_or_else(odd)?;
+        (Group::Endpoint, Some(EventSubject::Endpoint { id, reason })) => {
             let endpoint = Some(names::endpoint_name(&tenant, id));
-            Ok(Data { endpoint, reason: Some(reason.to_owned()), tenant, ..Data::default() })
+            Ok(Data { endpoint, reason: Some(reason.to_string()), tenant, ..Data::default() })
         }
-        Group::Session
-        | Group::Approval
-        | Group::Task
-        | Group::Policy
-        | Group::Budget
-        | Group::Delivery
-        | Group::Ping => Err(odd()),
+        (
+            Group::Definition
+            | Group::Endpoint
+            | Group::Session
+            | Group::Approval
+            | Group::Task
+            | Group::Policy
+            | Group::Budget
+            | Group::Delivery
+            | Group::Ping,
+            _,
+        ) => Err(EventProblem::UnknownSubject { kind: kind.to_string(), about: about.cloned() }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::delivery::{Correlation, FailureCode, SourceSecret};
+use crate::delivery::{Correlation, DisabledReason, FailureCode, SourceSecret};
 use crate::seal::Sealed;
 
 /// What changes about a source of webhooks.
@@ -112,9 +112,9 @@ pub enum ChangeEndpoint {
         /// Its name.
         #[n(0)]
         id: String,
-        /// Why: `gone` or `failing`.
+        /// What its attempts have shown.
         #[n(1)]
-        reason: String,
+        reason: DisabledReason,
     },
     /// It is sent nothing any more, and its secrets are gone.
     #[n(3)]

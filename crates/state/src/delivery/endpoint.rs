@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{TenantId, Time};
 use zeroize::Zeroizing;
 
-use crate::delivery::{DeliveryFailure, FailureCode, SourceSecret, webhook_source};
+use crate::delivery::{DeliveryFailure, DisabledReason, FailureCode, SourceSecret, webhook_source};
 use crate::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
 use crate::seal::{KeyRing, SecretOf};
 
@@ -23,9 +23,9 @@ pub struct Endpoint {
     /// What it wants: `session.started`, `session.*` or `*`; empty for everything.
     #[n(3)]
     pub filters: Vec<String>,
-    /// Why it is disabled, if it is: `gone` or `failing`.
+    /// Why it is disabled; `None` if it is enabled.
     #[n(4)]
-    pub disabled: Option<String>,
+    pub disabled: Option<DisabledReason>,
     /// When it was made.
     #[n(5)]
     pub created: Time,

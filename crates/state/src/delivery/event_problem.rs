@@ -2,15 +2,17 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
+use crate::delivery::{DisabledReason, EventSubject};
+
 /// Why an event for an endpoint cannot be sent: it is known before any attempt, and no other attempt changes it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum EventProblem {
     /// The endpoint is disabled.
     #[n(0)]
     EndpointDisabled {
-        /// Why: `gone` or `failing`.
+        /// Why it is sent nothing any more.
         #[n(0)]
-        reason: String,
+        reason: DisabledReason,
     },
     /// The session that the event is about does not exist.
     #[n(1)]
@@ -28,8 +30,8 @@ pub enum EventProblem {
         /// The event's type.
         #[n(0)]
         kind: String,
-        /// What the effect says that it is about; empty if it says nothing.
+        /// What the effect says that it is about; `None` if it says nothing.
         #[n(1)]
-        about: String,
+        about: Option<EventSubject>,
     },
 }

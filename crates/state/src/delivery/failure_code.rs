@@ -142,6 +142,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::delivery::{DisabledReason, EventSubject};
 
     #[test]
     fn every_code_is_read_from_its_word() {
@@ -157,10 +158,14 @@ mod tests {
     #[test]
     fn a_code_with_facts_is_stored_with_them() {
         let problems = [
-            EventProblem::EndpointDisabled { reason: "gone".to_owned() },
+            EventProblem::EndpointDisabled { reason: DisabledReason::Gone },
             EventProblem::NoSession,
             EventProblem::UnknownType { kind: "session.lost".to_owned() },
-            EventProblem::UnknownSubject { kind: "definition.deployed".to_owned(), about: "gate".to_owned() },
+            EventProblem::UnknownSubject { kind: "definition.deployed".to_owned(), about: None },
+            EventProblem::UnknownSubject {
+                kind: "ping".to_owned(),
+                about: Some(EventSubject::OfSession("gate".to_owned())),
+            },
         ];
         let unsendable = problems.map(FailureCode::Unsendable);
         let others = [FailureCode::WebhookFailed, FailureCode::MailCap(MailCap::Address)];

@@ -4,9 +4,11 @@ pub(crate) mod apply;
 pub(crate) mod apply_endpoints;
 mod command;
 mod destination_commands;
+mod disabled_reason;
 mod endpoint;
 mod event;
 mod event_problem;
+mod event_subject;
 mod facts;
 mod failure_code;
 pub mod mail_caps;
@@ -24,9 +26,11 @@ pub use command::{
     AckEffect, DeferEffect, DismissEffect, FailEffect, HoldEffects, RecordBounce, RetryEffect,
 };
 pub use destination_commands::{ChangeEndpoint, ChangeWebhookSource};
+pub use disabled_reason::DisabledReason;
 pub use endpoint::{Endpoint, EndpointHealth};
 pub use event::DeliveryEvent;
 pub use event_problem::EventProblem;
+pub use event_subject::EventSubject;
 pub use facts::WebhookSourceFact;
 pub use failure_code::{BadFailureCode, FailureCode, ReportedCode};
 pub use mail_caps::{MailCount, mail_counts, mail_full, mail_limits, waiting};

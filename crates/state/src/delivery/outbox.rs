@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Channel, Digest, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
 use crate::approval::RequestSubject;
-use crate::delivery::{FailureCode, MessageText};
+use crate::delivery::{EventSubject, FailureCode, MessageText};
 use crate::limits::EFFECT_BYTES;
 use crate::policy::LedgerRule;
 
@@ -285,10 +285,9 @@ pub enum EffectBody {
         /// When it happened.
         #[n(3)]
         at: Time,
-        /// What exactly it is about: a gate's number, a state, a capability or a budget's unit, as the type has it; of
-        /// what is about the tenant itself `name@version` of a definition, or an endpoint's name and why it is disabled.
+        /// What exactly it is about; `None` if its type says it all.
         #[n(4)]
-        about: Option<String>,
+        about: Option<EventSubject>,
     },
 }
 
@@ -377,7 +376,7 @@ impl EffectBody {
         let texts = match self {
             Self::Notice { subject, .. } => subject.bytes(),
             Self::Publish { endpoint, kind, about, .. } => {
-                endpoint.len() + kind.len() + about.as_ref().map_or(0, String::len)
+                endpoint.len() + kind.len() + about.as_ref().map_or(0, EventSubject::bytes)
             }
             Self::Message { to, text, head, .. } => {
                 to.len() + text.bytes() + head.as_ref().map_or(0, MailHead::bytes)

@@ -3,6 +3,8 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::Time;
 
+use crate::delivery::EventSubject;
+
 /// An event of a session, as endpoints receive it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct PublishedEvent {
@@ -17,7 +19,7 @@ pub struct PublishedEvent {
     pub at: Time,
     /// What exactly it is about, as [`EffectBody::Publish`](crate::delivery::EffectBody::Publish) has it.
     #[n(3)]
-    pub about: Option<String>,
+    pub about: Option<EventSubject>,
 }
 
 /// Sends events of a session to an endpoint that has missed them. An event that has arrived or is on its way meanwhile is

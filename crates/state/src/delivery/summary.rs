@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Channel, Digest, OpenId, Time};
 
 use crate::delivery::{
-    Correlation, DeliveryFailure, Effect, EffectBody, Endpoint, SourceSecret, WebhookSource,
+    Correlation, DeliveryFailure, DisabledReason, Effect, EffectBody, Endpoint, SourceSecret, WebhookSource,
 };
 use crate::seal::Sealed;
 
@@ -20,9 +20,9 @@ pub struct EndpointSummary {
     /// The types of events that it gets.
     #[n(2)]
     pub filters: Vec<String>,
-    /// Why it is disabled, if it is.
+    /// Why it is disabled; `None` if it is enabled.
     #[n(3)]
-    pub disabled: Option<String>,
+    pub disabled: Option<DisabledReason>,
     /// When it was created.
     #[n(4)]
     pub created: Time,
@@ -42,7 +42,7 @@ impl EndpointSummary {
             id: endpoint.id.clone(),
             url: endpoint.url.clone(),
             filters: endpoint.filters.clone(),
-            disabled: endpoint.disabled.clone(),
+            disabled: endpoint.disabled,
             created: endpoint.created,
             etag: endpoint.etag(),
             secrets: SecretsSummary::of(&endpoint.secrets),

@@ -7,8 +7,8 @@ use switchward_state::catalogue::{
     Role, Server, ServerState, Settings, Tenant, VersionSummary,
 };
 use switchward_state::delivery::{
-    Correlation, DeliveryFailure, EffectKind, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary,
-    TextSource,
+    Correlation, DeliveryFailure, DisabledReason, EffectKind, EffectSummary, EndpointSummary, SecretsSummary,
+    SourceSummary, TextSource,
 };
 use switchward_state::policy::TenantPolicy;
 use switchward_state::session::Meters;
@@ -110,7 +110,7 @@ fn endpoint() -> Reply {
         id: "orders".into(),
         url: "https://example.com/hook".into(),
         filters: vec!["session.*".into()],
-        disabled: Some("gone".into()),
+        disabled: Some(DisabledReason::Gone),
         created: Time(1),
         etag: "0123456789abcdef".into(),
         secrets: secrets(),

@@ -37,9 +37,9 @@ use switchward_state::catalogue::{
     Version, VersionFact,
 };
 use switchward_state::delivery::{
-    Correlation, DeliveryFailure, Effect, EffectBody, EffectProgress, EffectSource, Endpoint, EndpointHealth,
-    FailureCode, MailHead, MessageText, Outbox, Purpose, SourceSecret, TextSource, WebhookSource,
-    WebhookSourceFact,
+    Correlation, DeliveryFailure, DisabledReason, Effect, EffectBody, EffectProgress, EffectSource, Endpoint,
+    EndpointHealth, EventSubject, FailureCode, MailHead, MessageText, Outbox, Purpose, SourceSecret,
+    TextSource, WebhookSource, WebhookSourceFact,
 };
 use switchward_state::policy::{
     Authorized, CallEffect, CallGrounds, HeldSince, LedgerRow, LimitCheck, LimitOutcome, PolicyFact,

@@ -4,8 +4,8 @@ use switchward_machine::Time;
 use switchward_state::Body;
 use switchward_state::delivery::{
     AckEffect, Attempt, ChangeEndpoint, ChangeWebhookSource, Correlation, DeferEffect, DeliveryCommand,
-    DismissEffect, FailEffect, FailureCode, HoldEffects, PublishedEvent, RecordBounce, Republish,
-    RetryEffect, SourceSecret, TextSource,
+    DisabledReason, DismissEffect, EventSubject, FailEffect, FailureCode, HoldEffects, PublishedEvent,
+    RecordBounce, Republish, RetryEffect, SourceSecret, TextSource,
 };
 
 use super::catalogue::sealed;
@@ -18,7 +18,7 @@ fn effects() -> Vec<DeliveryCommand> {
         kind: "session.completed".into(),
         sequence: 7,
         at: Time(8),
-        about: Some("gates/5".into()),
+        about: Some(EventSubject::OfSession("5".into())),
     };
     let (endpoint, retry, events) = ("crm".to_owned(), vec![1, 2], vec![event]);
     vec![
@@ -79,7 +79,7 @@ fn endpoints() -> Vec<ChangeEndpoint> {
             etag: etag(),
         },
         ChangeEndpoint::Rotate { id: id(), secret: sealed(), overlap_ms: 5, etag: etag() },
-        ChangeEndpoint::Disable { id: id(), reason: "gone".into() },
+        ChangeEndpoint::Disable { id: id(), reason: DisabledReason::Gone },
         ChangeEndpoint::Delete { id: id(), etag: etag() },
         ChangeEndpoint::Note {
             id: id(),

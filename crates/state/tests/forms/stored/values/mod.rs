@@ -256,7 +256,8 @@ fn later() -> Vec<Event> {
 
 /// A published event of the tenant itself.
 fn tenant_event() -> EffectBody {
-    let (kind, about) = ("definition.deployed".into(), Some("release@3".into()));
+    let about = Some(EventSubject::Version { definition: "release".into(), number: 3 });
+    let kind = "definition.deployed".into();
     EffectBody::Publish { endpoint: "ops".into(), kind, sequence: 7, at: Time(5), about }
 }
 
@@ -277,11 +278,12 @@ pub(super) fn endpoint_rows() -> Vec<(&'static str, Row)> {
         until: Some(Time(9)),
     };
     let (id, url, filters) = ("ops".into(), "https://ops.example/in".into(), vec!["session.*".into()]);
-    let disabled = Some("gone".into());
+    let disabled = Some(DisabledReason::Gone);
     let endpoint =
         Endpoint { id, url, secrets: vec![secret], filters, disabled, created: Time(4), health: None };
     let noted = Endpoint { health: Some(noted()), ..endpoint.clone() };
-    let (endpoint_id, kind, about) = ("ops".into(), "session.state_entered".into(), Some("review".into()));
+    let (endpoint_id, kind) = ("ops".into(), "session.state_entered".into());
+    let about = Some(EventSubject::OfSession("review".into()));
     let publish = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
     let outbox = Some(Box::new(Outbox { count: 1, bytes: 400, dead: 0, published: 2 }));
     let rows = vec![
