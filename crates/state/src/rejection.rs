@@ -1,6 +1,6 @@
 //! Rejections: refusals of the caller's request, typed, with a stable reason.
 
-use minicbor::{Decode, Encode};
+use minicbor::{CborLen, Decode, Encode};
 
 use crate::policy::Shortage;
 
@@ -129,6 +129,12 @@ impl<'b, C> Decode<'b, C> for Reason {
         let code = d.str()?;
         let known = Self::ALL.iter().find(|reason| reason.code() == code);
         known.copied().ok_or_else(|| minicbor::decode::Error::message(format!("{code:?} is not a reason")))
+    }
+}
+
+impl<C> CborLen<C> for Reason {
+    fn cbor_len(&self, ctx: &mut C) -> usize {
+        self.code().cbor_len(ctx)
     }
 }
 

@@ -112,7 +112,7 @@ fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: De
     turn.emit(PolicyEvent::CallDenied {
         capability: call.capability.clone(),
         digest: call.args.digest(),
-        reason: reason.code().to_owned(),
+        reason,
         rule: rule.clone(),
         call_id: call.call_id.clone(),
         layers: layers.clone(),
@@ -121,7 +121,7 @@ fn deny(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, denial: De
     release_reservation(turn, session.root, name, call.limits.as_ref())?;
     Ok(Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Deny,
-        reason: Some(reason.code().to_owned()),
+        reason: Some(reason),
         grounds: Some(grounds),
         rule,
         gate: None,

@@ -33,7 +33,7 @@ pub(crate) fn public(event: &PolicyEvent) -> Option<PublicEvent> {
         PolicyEvent::CallDenied { capability, digest, reason, call_id, rule, layers } => {
             let event = PublicEvent::new("policy.denied")
                 .with("capability", capability)
-                .with("reason", reason)
+                .with("reason", reason.code())
                 .with("call_id", call_id)
                 .with("args_digest", digest);
             ruled(event, rule.as_ref(), layers)

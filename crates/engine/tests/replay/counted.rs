@@ -287,7 +287,7 @@ fn a_call_is_not_permitted_twice_under_one_name_while_its_ledger_does_not_know()
     harness.carry(counted.expect("it is counted"));
     let (denied, counted) = harness.pay("three").unwrap();
     assert!(
-        matches!(denied, Reply::Authorized(authorized) if authorized.reason.as_deref() == Some("RATE_LIMITED"))
+        matches!(denied, Reply::Authorized(authorized) if authorized.reason == Some(Reason::RateLimited))
     );
     assert!(counted.is_none());
 }

@@ -87,7 +87,7 @@ pub(crate) fn decision(
             v1::DecisionRecord {
                 layers: self::layers(layers),
                 decision: v1::ToolDecision::Deny.into(),
-                reason: reason.clone(),
+                reason: reason.code().to_owned(),
                 matched_rule: rule.as_ref().map(self::rule),
                 ..base(capability, digest, call_id)
             }

@@ -271,7 +271,7 @@ fn authorized(call: &Call<'_>, id: SessionId, said: Authorized) -> v1::Authorize
     let decision = convert::events::effect(said.effect);
     v1::AuthorizeToolCallResponse {
         decision: decision.into(),
-        reason: said.reason.unwrap_or_default(),
+        reason: said.reason.map(StateReason::code).unwrap_or_default().to_owned(),
         message: call_grounds(said.grounds.as_ref()),
         matched_rule: said.rule.as_ref().map(convert::events::rule),
         gate: gate.map(|gate| names::of_gate(&call.caller, id, gate)).unwrap_or_default(),

@@ -12,7 +12,7 @@ use switchward_state::delivery::{DeliveryEvent, EffectBody};
 use switchward_state::policy::Authorized;
 use switchward_state::session::{ReplyTokens, SessionEvent};
 use switchward_state::work::{OpenItemBody, WorkEvent, WorkItem};
-use switchward_state::{Event, IndexKey, Key, Kind, OpenItem, Row, Scope};
+use switchward_state::{Event, IndexKey, Key, Kind, OpenItem, Reason, Row, Scope};
 
 use super::Player;
 use crate::script::Wanted;
@@ -111,7 +111,7 @@ impl Seen {
 
     /// The reason of the last call, or of the status: whichever is expected. After a call, its own comes first.
     fn reason(&self, expected: &Value, step: StepKind) -> Value {
-        let of_call = json!(self.last.as_ref().and_then(|last| last.reason.as_deref()));
+        let of_call = json!(self.last.as_ref().and_then(|last| last.reason.map(Reason::code)));
         let of_status = json!(self.session.as_ref().and_then(|view| view.session.reason.as_deref()));
         let (first, second) = match step {
             StepKind::Call => (of_call, of_status),

@@ -10,7 +10,7 @@ use document::{CALLS, Document, Says};
 use harness::{Harness, Move, Policies};
 use std::collections::BTreeMap;
 use switchward_state::policy::CallEffect;
-use switchward_state::{Key, Reply, Row};
+use switchward_state::{Key, Reason, Reply, Row};
 use switchward_testkit::Rng;
 
 /// Runs of the first property, and of the second.
@@ -63,7 +63,7 @@ fn a_document_says_the_same_to_a_checkpoint_process_and_to_a_conversation() {
             let (here, there) = (one.make(&next), other.make(&next));
             assert_eq!(comparable(&here), comparable(&there), "seed {seed}, {next:?}\n{policies:#?}");
             if let Ok(Reply::Authorized(said)) = &here {
-                let why = said.reason.clone().unwrap_or_default();
+                let why = said.reason.map(Reason::code).unwrap_or_default();
                 let grant = if said.granted_by.is_some() { " granted" } else { "" };
                 *seen.entry(format!("{}{grant} {why}", said.effect.word())).or_default() += 1;
             }
@@ -147,7 +147,7 @@ fn layers_together_are_as_strict_as_the_strictest_and_never_weaker() {
                 CallEffect::Deny => Says::Deny,
             };
             assert!(came >= strictest, "seed {seed}: {capability} {said:?}\n{policies:#?}");
-            let by_limit = said.reason.as_deref().is_some_and(|code| code != "POLICY_DENIED");
+            let by_limit = said.reason.is_some_and(|reason| reason != Reason::PolicyDenied);
             assert!(came == strictest || by_limit, "seed {seed}: {capability} {said:?}\n{policies:#?}");
             assert!(said.rule.is_some(), "seed {seed}: {said:?}");
             let several = said.layers.len();

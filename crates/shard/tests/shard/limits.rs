@@ -85,7 +85,7 @@ pub(crate) fn allowed(answer: &Answered) -> bool {
 /// Why a call was not allowed.
 pub(crate) fn reason(answer: &Answered) -> Option<String> {
     match answer {
-        Ok(Reply::Authorized(said)) => said.reason.clone(),
+        Ok(Reply::Authorized(said)) => said.reason.map(|reason| reason.code().to_owned()),
         Ok(other) => Some(format!("{other:?}")),
         Err(rejection) => Some(rejection.reason.code().to_owned()),
     }

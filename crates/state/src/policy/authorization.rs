@@ -3,6 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Micros, OpenId};
 
+use crate::Reason;
 use crate::approval::Warning;
 use crate::catalogue::DefaultSetIn;
 use crate::policy::CallGrounds;
@@ -13,9 +14,9 @@ pub struct Authorized {
     /// Allow, ask or deny.
     #[n(0)]
     pub effect: CallEffect,
-    /// Why a call is denied: one of the upper-case codes.
+    /// Why it is denied; `None` if it is not.
     #[n(1)]
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     /// Why it is decided like this; `None` if the rule says it all.
     #[n(2)]
     pub grounds: Option<CallGrounds>,

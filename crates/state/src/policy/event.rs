@@ -3,6 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{BudgetUnit, Digest, Micros, OpenId, ParamIx, RunId, Time};
 
+use crate::Reason;
 use crate::approval::{Call, Grant};
 use crate::policy::{LayerDecision, LedgerRule, MatchedRule, PinnedPolicy};
 
@@ -40,9 +41,9 @@ pub enum PolicyEvent {
         /// The digest of its arguments.
         #[n(1)]
         digest: Digest,
-        /// The upper-case code.
+        /// Why; its caller is answered with the code.
         #[n(2)]
-        reason: String,
+        reason: Reason,
         /// The rule that decided.
         #[n(3)]
         rule: Option<MatchedRule>,

@@ -49,13 +49,12 @@ pub(super) fn agrees(
 
 /// Compares the effect and its reason; an explanation does not cover the limits of ledgers.
 fn as_explained(explained: &Explanation, decided: &Authorized) -> bool {
-    let limits = [Reason::RateLimited.code(), Reason::BudgetExhausted.code()];
-    let by_limit = decided.reason.as_deref().is_some_and(|reason| limits.contains(&reason));
+    let by_limit = matches!(decided.reason, Some(Reason::RateLimited | Reason::BudgetExhausted));
     let granted = explained.granted;
     let same_grounds = decided.grounds.as_ref() == Some(&explained.grounds);
     match decided.effect {
         CallEffect::Deny if explained.effect == CallEffect::Deny => {
-            explained.reason.map(Reason::code) == decided.reason.as_deref() && same_grounds
+            explained.reason == decided.reason && same_grounds
         }
         CallEffect::Deny => by_limit && !granted && names_a_limit(explained, decided.grounds.as_ref()),
         CallEffect::Ask => explained.effect == CallEffect::Ask && same_grounds,

@@ -74,7 +74,7 @@ pub(crate) fn calls() -> Vec<Event> {
         Event::Policy(PolicyEvent::CallDenied {
             capability: capability.clone(),
             digest,
-            reason: text("RATE_LIMITED"),
+            reason: Reason::RateLimited,
             rule: rule.clone(),
             call_id: call_id.clone(),
             layers: layers(),
