@@ -1,7 +1,7 @@
 //! Moves: nodes are left and entered and runs end only here. A run goes on for as long as nobody is needed.
 
 use switchward_machine::{
-    ActIx, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Outcome, Port, RunId, Target, Trigger,
+    ActIx, EndReason, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Port, RunId, Target, Trigger,
 };
 use switchward_state::limits::{ENTRIES_MAX, TRAIL_BYTES_MAX};
 use switchward_state::run::{EndComment, FaultCause, RunEvent};
@@ -74,8 +74,7 @@ fn enter(turn: &mut Turn<'_, '_>, run: RunId, node: NodeIx) -> Result<Next, Stop
     let machine = turn.run(run)?.machine;
     turn.trail.push((machine, node));
     if turn.run(run)?.drained > ENTRIES_MAX {
-        let ending = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
-        return Ok(Next::End(ending, cycle(turn)?.into()));
+        return Ok(Next::End(Ending::failed(EndReason::DrainLimit), cycle(turn)?.into()));
     }
     let machine = turn.machine(&*turn.run(run)?)?;
     events::take_early(turn, run, node_at(&machine, node)?)?;
@@ -178,7 +177,7 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
         return Ok(match exit_on(node, &port) {
             Some(exit) => Next::Try(exit),
             None => {
-                let ending = Ending { outcome: Outcome::Failed, reason: Some("port_unconnected".into()) };
+                let ending = Ending::failed(EndReason::PortUnconnected);
                 Next::End(ending, FaultCause::Unconnected { port, state: node.name.clone() }.into())
             }
         });
@@ -193,10 +192,7 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
             Ok(Next::Rest)
         }
         NoExit::End(ending) => Ok(Next::End(ending.clone(), EndComment::default())),
-        NoExit::Fail(reason) => {
-            let ending = Ending { outcome: Outcome::Failed, reason: Some(reason.clone()) };
-            Ok(Next::End(ending, EndComment::default()))
-        }
+        NoExit::Fail(reason) => Ok(Next::End(Ending::failed(*reason), EndComment::default())),
     }
 }
 

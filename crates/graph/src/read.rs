@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use switchward_machine::{
-    Accept, ActKind, Boundary, Decision, Kids, Machine, NoExit, Node, Op, Outcome, Port, Resolve, Target,
-    Trigger, WaitOn, WorkKind, analyse,
+    Accept, ActKind, Boundary, Decision, EndReason, Kids, Machine, NoExit, Node, Op, Outcome, Port, Resolve,
+    Target, Trigger, WaitOn, WorkKind, analyse,
 };
 
 use crate::limits::ENDS_SHARED_MAX;
@@ -189,9 +189,9 @@ fn unconnected(node: &Node, port: &Port) -> Option<(Outcome, Label)> {
     match &node.on_no_exit {
         NoExit::Stay => None,
         NoExit::End(ending) => {
-            Some((ending.outcome, Label::plain(ending.reason.clone().unwrap_or_default())))
+            Some((ending.outcome, Label::plain(ending.reason.map(EndReason::word).unwrap_or_default())))
         }
-        NoExit::Fail(reason) => Some((Outcome::Failed, Label::plain(reason.clone()))),
+        NoExit::Fail(reason) => Some((Outcome::Failed, Label::plain(reason.word()))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-use crate::{GateIx, Guard, NodeIx, Op, Port, Status};
+use crate::{EndReason, GateIx, Guard, NodeIx, Op, Port, Status};
 
 /// A way out of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -79,10 +79,9 @@ pub struct Ending {
     /// The kind of end.
     #[n(0)]
     pub outcome: Outcome,
-    /// A code in lower case, if the outcome does not say it all: one that the definition's format chooses, such as
-    /// `port_unconnected`; `drain_limit`; or the code of a fault. Never a sentence: that is in the comment on the end.
+    /// Why, if the outcome does not say it all.
     #[n(1)]
-    pub reason: Option<String>,
+    pub reason: Option<EndReason>,
 }
 
 impl Ending {
@@ -90,6 +89,12 @@ impl Ending {
     #[must_use]
     pub fn plain(outcome: Outcome) -> Self {
         Self { outcome, reason: None }
+    }
+
+    /// The end of a run that has failed for this reason.
+    #[must_use]
+    pub fn failed(reason: EndReason) -> Self {
+        Self { outcome: Outcome::Failed, reason: Some(reason) }
     }
 }
 

@@ -10,7 +10,9 @@
 mod act;
 mod analysis;
 mod delivery_reason;
+mod end_reason;
 mod exit;
+mod fault_code;
 mod gate;
 mod guard;
 mod ids;
@@ -31,7 +33,9 @@ pub use act::{
 };
 pub use analysis::{Analysis, analyse};
 pub use delivery_reason::DeliveryReason;
+pub use end_reason::EndReason;
 pub use exit::{Ending, Exit, Outcome, Target, Trigger};
+pub use fault_code::FaultCode;
 pub use gate::{Decision, GateKind, GateSpec, Inquiry, Resolve, Rounds};
 pub use guard::Guard;
 pub use ids::{

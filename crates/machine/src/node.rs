@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-use crate::{Act, Dialect, Ending, Exit, ExitIx, Port};
+use crate::{Act, Dialect, EndReason, Ending, Exit, ExitIx, Port};
 
 /// A vertex of a machine, as its author named it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -123,7 +123,7 @@ pub enum NoExit {
     /// The run ends; the node is final.
     #[n(1)]
     End(#[n(0)] Ending),
-    /// The run fails with this code as the reason of its [`Ending`].
+    /// The run fails with this as the reason of its [`Ending`].
     #[n(2)]
-    Fail(#[n(0)] String),
+    Fail(#[n(0)] EndReason),
 }

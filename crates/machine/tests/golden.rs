@@ -10,10 +10,11 @@ use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
 use switchward_machine::{
     Accept, Act, ActIx, ActKind, AddressPattern, ArgRule, Ask, Attempts, Boundary, Breach, Budget,
     BudgetUnit, Callee, CalleeIx, CalleeKind, Case, Channel, Content, Convert, Decide, Decision, Dialect,
-    Each, Ending, Exit, Field, FieldType, GateIx, GateKind, GateSpec, Gives, Guard, Input, Inquiry, Kids,
-    Layer, Limit, Machine, Mapped, Message, Meta, Micros, Next, NoExit, Node, NodeIx, Num, Op, Opening,
-    Otherwise, Outcome, Param, ParamIx, Pattern, Period, Policy, Port, Reads, Recipient, Resolve, Rounds,
-    Rule, Sort, Spawn, StatusWords, Target, Text, Trigger, Wait, WaitOn, Wanted, Work, WorkKind, Write,
+    Each, EndReason, Ending, Exit, Field, FieldType, GateIx, GateKind, GateSpec, Gives, Guard, Input,
+    Inquiry, Kids, Layer, Limit, Machine, Mapped, Message, Meta, Micros, Next, NoExit, Node, NodeIx, Num, Op,
+    Opening, Otherwise, Outcome, Param, ParamIx, Pattern, Period, Policy, Port, Reads, Recipient, Resolve,
+    Rounds, Rule, Sort, Spawn, StatusWords, Target, Text, Trigger, Wait, WaitOn, Wanted, Work, WorkKind,
+    Write,
 };
 
 fn pattern(text: &str) -> Pattern {
@@ -29,7 +30,7 @@ fn nodes() -> Vec<Node> {
     let log = Act { kind: ActKind::Do(vec![Op::Log("seen".into())]), then: Vec::new() };
     let exit =
         |answer: &str, to, hold, ops| Exit { hold, ops, ..Exit::plain(Trigger::Answer(answer.into()), to) };
-    let blocked = Ending { outcome: Outcome::Blocked, reason: Some("no".into()) };
+    let blocked = Ending { outcome: Outcome::Blocked, reason: Some(EndReason::PortUnconnected) };
     let first = Node {
         exits: vec![
             exit("yes", Target::Node(NodeIx(1)), Some(GateIx(0)), Vec::new()),
@@ -74,7 +75,7 @@ fn talk() -> Node {
             auto(Guard::All(vec![any, called]), "composite"),
             Exit::plain(port, Target::Node(NodeIx(0))),
         ],
-        on_no_exit: NoExit::Fail("port_unconnected".into()),
+        on_no_exit: NoExit::Fail(EndReason::PortUnconnected),
         text: Some("Ask for {gathered.order}".into()),
         dialect: Dialect::Braces,
         turns: true,

@@ -1,6 +1,6 @@
 //! Samples of what goes wrong in runs, and of the grounds of decisions on calls.
 
-use switchward_machine::{Ending, FieldType, Micros, Outcome, Port};
+use switchward_machine::{EndReason, Ending, FaultCode, FieldType, Micros, Outcome, Port};
 use switchward_state::catalogue::DefaultSetIn;
 use switchward_state::policy::{CallGrounds, CallProblem, MatchedRule, Shortage};
 use switchward_state::run::{
@@ -127,8 +127,8 @@ pub fn result_problems() -> Vec<ResultProblem> {
 
 /// Faults of runs below the one that they are reported to.
 fn above() -> Vec<Fault> {
-    let ended = |definition: &str, outcome, reason: Option<&str>| {
-        let ending = Ending { outcome, reason: reason.map(str::to_owned) };
+    let ended = |definition: &str, outcome, fault: Option<FaultCode>| {
+        let ending = Ending { outcome, reason: fault.map(EndReason::Fault) };
         EndedRun { definition: definition.into(), ending }
     };
     let commented = |comment: &str| FaultCause::Ended { comment: comment.into() };
@@ -138,8 +138,8 @@ fn above() -> Vec<Fault> {
         Fault {
             cause: FaultCause::HttpStatus { status: 503 },
             ended: vec![
-                ended("refund", Outcome::Failed, Some("child")),
-                ended("pay", Outcome::Failed, Some("operation")),
+                ended("refund", Outcome::Failed, Some(FaultCode::Child)),
+                ended("pay", Outcome::Failed, Some(FaultCode::Operation)),
             ],
         },
     ]

@@ -1,7 +1,9 @@
 //! Spawn: runs below this one. See `docs/formats-conversation.md#subworkflow`.
 
 use serde_json::{Map, Value};
-use switchward_machine::{Act, ActKind, Ending, Gives, Kids, Machine, Mapped, Outcome, Port, RunId, Spawn};
+use switchward_machine::{
+    Act, ActKind, EndReason, Ending, Gives, Kids, Machine, Mapped, Outcome, Port, RunId, Spawn,
+};
 use switchward_state::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
 use switchward_state::run::{
     EndComment, EndedRun, Fault, FaultCause, Json, Parent, Pinned, RunEvent, Slot, WriteProblem, Writer,
@@ -117,8 +119,7 @@ pub(crate) fn ended(
     }
     if turn.run(run)?.drained > ENTRIES_MAX {
         // What goes round without an end goes no further up here.
-        let drained = Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) };
-        return Ok(Next::End(drained, comment));
+        return Ok(Next::End(Ending::failed(EndReason::DrainLimit), comment));
     }
     let called = EndedRun { definition: turn.run(child)?.definition.clone(), ending: ending.clone() };
     abandon(turn, run)?;

@@ -1,6 +1,6 @@
 //! Faults: what goes wrong inside a run, and the one path that it takes: a retry, the boundary, the end of the run.
 
-use switchward_machine::{Boundary, Ending, Outcome, RunId};
+use switchward_machine::{Boundary, EndReason, Ending, RunId};
 use switchward_state::ViewError;
 use switchward_state::run::{EndComment, Fault, RunEvent};
 use switchward_state::session::{SessionEvent, SessionWarning};
@@ -27,15 +27,12 @@ pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Resul
         turn.open(run, OpenItemBody::Timer(TimerItem { due, why: Why::Backoff }))?;
         return Ok(Next::Rest);
     }
-    let failed = |reason: &str| {
-        let ending = Ending { outcome: Outcome::Failed, reason: Some(reason.to_owned()) };
-        Next::End(ending, EndComment::Fault(fault.clone()))
-    };
+    let failed = |reason| Next::End(Ending::failed(reason), EndComment::Fault(fault.clone()));
     Ok(match &node.boundary {
-        Boundary::Fail => failed(fault.code().word()),
+        Boundary::Fail => failed(EndReason::Fault(fault.code())),
         Boundary::Port(port) => match exit_on(node, port) {
             Some(exit) => Next::Take(exit),
-            None => failed("port_unconnected"),
+            None => failed(EndReason::PortUnconnected),
         },
         Boundary::Ignore(port) => {
             let warning = SessionWarning::Ignored { state: node.name.clone(), fault };

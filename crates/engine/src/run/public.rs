@@ -1,6 +1,6 @@
 //! What readers of a history see of a run.
 
-use switchward_machine::{ExitIx, NodeIx, Outcome, RunId};
+use switchward_machine::{EndReason, ExitIx, NodeIx, Outcome, RunId};
 use switchward_state::run::{PendingFact, PendingInput, RUN, RunEvent};
 
 use crate::public::event::{Machines, RUN_FIELD};
@@ -31,10 +31,10 @@ pub(crate) fn public(event: &RunEvent, machines: &Machines) -> Option<PublicEven
         RunEvent::Ended { run, ending, comment } if machines.is_child(*run) => PublicEvent::new("run.ended")
             .with(RUN_FIELD, run.0)
             .with("status", ending.outcome.status().word())
-            .with("reason", ending.reason.as_deref().unwrap_or_default())
+            .with("reason", ending.reason.map(EndReason::word).unwrap_or_default())
             .with_comment(comment),
         RunEvent::Ended { ending, comment, .. } => PublicEvent::new(ended(ending.outcome))
-            .with("reason", ending.reason.as_deref().unwrap_or_default())
+            .with("reason", ending.reason.map(EndReason::word).unwrap_or_default())
             .with_comment(comment),
         RunEvent::Left { run, node, exit } => left(machines, *run, *node, *exit)?,
         RunEvent::Activated { run } => PublicEvent::new("run.activated").with(RUN_FIELD, run.0),

@@ -55,7 +55,7 @@ pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Option<Position>, Stop> {
     Ok(Some(Position {
         sequence: session.sequence,
         status: session.status,
-        reason: session.reason.clone(),
+        reason: session.reason,
         updated: turn.now(),
         ended: session.ended,
         root: root.position(&session),

@@ -2,9 +2,9 @@
 //! `docs/formats-conversation.md#fields-of-every-state` and `docs/formats-conversation.md#transitions-and-ports`.
 
 use switchward_machine::{
-    Accept, Act, ActKind, Ask, Boundary, Callee, CalleeIx, CalleeKind, Decide, Dialect, Ending, Exit, GateIx,
-    GateSpec, Gives, Guard, Kids, NoExit, Node as Vertex, NodeIx, Op, Outcome, Port, Spawn, Target, Trigger,
-    Wait, WaitOn, Work, WorkKind,
+    Accept, Act, ActKind, Ask, Boundary, Callee, CalleeIx, CalleeKind, Decide, Dialect, EndReason, Ending,
+    Exit, GateIx, GateSpec, Gives, Guard, Kids, NoExit, Node as Vertex, NodeIx, Op, Outcome, Port, Spawn,
+    Target, Trigger, Wait, WaitOn, Work, WorkKind,
 };
 
 use super::boundary::OnError;
@@ -130,7 +130,7 @@ fn on_no_exit(kind: &Kind, terminal: bool) -> NoExit {
             if terminal {
                 end()
             } else {
-                NoExit::Fail("port_unconnected".into())
+                NoExit::Fail(EndReason::PortUnconnected)
             }
         }
     }

@@ -3,9 +3,9 @@
 use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
 use switchward_formats::Format;
 use switchward_machine::{
-    Act, ActIx, ActKind, Ask, Case, Channel, Content, Convert, Dialect, Each, Ending, Exit, GateKind, Guard,
-    Input, Machine, Message, NoExit, Node, NodeIx, Op, Otherwise, Outcome, Port, Recipient, Target, Text,
-    Trigger, Wait, WaitOn, Write,
+    Act, ActIx, ActKind, Ask, Case, Channel, Content, Convert, Dialect, Each, EndReason, Ending, Exit,
+    GateKind, Guard, Input, Machine, Message, NoExit, Node, NodeIx, Op, Otherwise, Outcome, Port, Recipient,
+    Target, Text, Trigger, Wait, WaitOn, Write,
 };
 
 use super::support::{EVERYTHING, REFUND, clean, compile_text, workflow};
@@ -90,7 +90,7 @@ fn the_refund_compiles_to_exactly_this() {
         label: "port received".into(),
         ..Exit::plain(Trigger::Port(named("received")), Target::Node(NodeIx(2)))
     };
-    let unconnected = NoExit::Fail("port_unconnected".into());
+    let unconnected = NoExit::Fail(EndReason::PortUnconnected);
     let hold = node("hold", acts([(ActKind::Wait(wait), Vec::new())]), vec![received], unconnected);
     assert_eq!(machine.nodes, [collect, route(), confirm, hold]);
     assert_eq!((machine.start, machine.meta.format.as_str()), (NodeIx(0), "conversation"));

@@ -2,9 +2,9 @@
 
 use switchward_expr::Path;
 use switchward_machine::{
-    Accept, ActKind, Ask, Attempts, Boundary, Callee, CalleeIx, CalleeKind, Decision, Ending, Exit, GateKind,
-    Gives, Guard, Kids, Mapped, NoExit, Node, NodeIx, Outcome, Port, Recipient, Resolve, Spawn, Target,
-    Trigger, WaitOn, Work, WorkKind,
+    Accept, ActKind, Ask, Attempts, Boundary, Callee, CalleeIx, CalleeKind, Decision, EndReason, Ending,
+    Exit, GateKind, Gives, Guard, Kids, Mapped, NoExit, Node, NodeIx, Outcome, Port, Recipient, Resolve,
+    Spawn, Target, Trigger, WaitOn, Work, WorkKind,
 };
 
 use super::support::workflow;
@@ -85,9 +85,9 @@ fn an_output_leaves_by_done() {
         ]
     );
     assert_eq!(node.exits[1].guard, Guard::Always);
-    assert_eq!(node.on_no_exit, NoExit::Fail("port_unconnected".into()));
+    assert_eq!(node.on_no_exit, NoExit::Fail(EndReason::PortUnconnected));
     let lone = first(state, &["{from: a, to: b, port: error}"]);
-    assert_eq!(lone.on_no_exit, NoExit::Fail("port_unconnected".into()));
+    assert_eq!(lone.on_no_exit, NoExit::Fail(EndReason::PortUnconnected));
     let last = first(state, &[]);
     assert_eq!((last.exits.len(), last.on_no_exit), (0, DONE));
 }
@@ -111,7 +111,7 @@ fn a_timer_ends_with_the_port_that_is_connected() {
         assert!(node.exits.iter().any(|exit| exit.on == Trigger::Port(named(port))));
         assert_eq!(
             (node.exits.len(), &node.on_no_exit),
-            (transitions.len(), &NoExit::Fail("port_unconnected".into()))
+            (transitions.len(), &NoExit::Fail(EndReason::PortUnconnected))
         );
     }
     let last = first(state, &[]);

@@ -4,7 +4,7 @@
 use switchward_api::v1;
 use switchward_engine::PositionView;
 use switchward_machine::{Micros, SessionId, Status};
-use switchward_state::session::{GatePosition, ItemPosition, Meters};
+use switchward_state::session::{GatePosition, ItemPosition, Meters, StatusReason};
 
 use super::{sessions, timestamp};
 use crate::auth::Caller;
@@ -28,7 +28,7 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
         version: row.version,
         status: sessions::status(at.status).into(),
         status_word: view.word().to_owned(),
-        reason: at.reason.clone().unwrap_or_default(),
+        reason: at.reason.map(StatusReason::word).unwrap_or_default().to_owned(),
         at: vec![view.at().to_owned()],
         checkpoint: Some(checkpoint),
         role: row.role.clone(),

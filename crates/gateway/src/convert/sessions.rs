@@ -5,6 +5,7 @@ use switchward_engine::{GateView, RunView, SessionView};
 use switchward_machine::{BudgetUnit, Exit, Node, Op, Outcome, Status, Target};
 use switchward_state::OpenItem;
 use switchward_state::approval::{Quorum, Reminders, SettingSource};
+use switchward_state::session::StatusReason;
 
 use super::{json, timestamp};
 use crate::auth::Caller;
@@ -24,7 +25,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         version: row.version,
         status: status(row.status).into(),
         status_word: view.word().to_owned(),
-        reason: row.reason.clone().unwrap_or_default(),
+        reason: row.reason.map(StatusReason::word).unwrap_or_default().to_owned(),
         at: vec![view.at().to_owned()],
         checkpoint: Some(checkpoint(view)),
         role: row.role.clone(),

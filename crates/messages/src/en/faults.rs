@@ -1,5 +1,6 @@
 //! What has gone wrong in a run or in its work, and why a value is not written or does not go out.
 
+use switchward_machine::EndReason;
 use switchward_state::limits::{
     CALL_DEPTH_MAX, DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_KEY_BYTES_MAX, DATA_KEYS_MAX, EFFECTS_BYTES_MAX,
     EFFECTS_MAX, EFFECTS_TURN_MAX, ITEMS_MAX, LEASES_LAPSED_MAX, MAILS_OF_DAY_MAX, OPS_MAX, OUTBOX_BYTES_MAX,
@@ -52,7 +53,7 @@ pub fn result_problem(problem: &ResultProblem) -> String {
 fn ended_run(run: &EndedRun) -> [String; 2] {
     let EndedRun { definition, ending } = run;
     let how = format!("{definition} ended {}", ending.outcome.status().word());
-    [how, ending.reason.clone().unwrap_or_default()]
+    [how, ending.reason.map(EndReason::word).unwrap_or_default().to_owned()]
 }
 
 fn cause(cause: &FaultCause) -> String {

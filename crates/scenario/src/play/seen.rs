@@ -10,7 +10,7 @@ use switchward_messages::{Text, session_warning};
 use switchward_state::approval::OpenGate;
 use switchward_state::delivery::{DeliveryEvent, EffectBody};
 use switchward_state::policy::Authorized;
-use switchward_state::session::{ReplyTokens, SessionEvent};
+use switchward_state::session::{ReplyTokens, SessionEvent, StatusReason};
 use switchward_state::work::{OpenItemBody, WorkEvent, WorkItem};
 use switchward_state::{Event, IndexKey, Key, Kind, OpenItem, Reason, Row, Scope};
 
@@ -112,7 +112,8 @@ impl Seen {
     /// The reason of the last call, or of the status: whichever is expected. After a call, its own comes first.
     fn reason(&self, expected: &Value, step: StepKind) -> Value {
         let of_call = json!(self.last.as_ref().and_then(|last| last.reason.map(Reason::code)));
-        let of_status = json!(self.session.as_ref().and_then(|view| view.session.reason.as_deref()));
+        let of_status =
+            json!(self.session.as_ref().and_then(|view| view.session.reason.map(StatusReason::word)));
         let (first, second) = match step {
             StepKind::Call => (of_call, of_status),
             StepKind::Other => (of_status, of_call),
@@ -194,7 +195,7 @@ impl Seen {
             "version": session.version,
             "role": session.role,
             "status": session.status.word(),
-            "reason": session.reason,
+            "reason": session.reason.map(StatusReason::word),
             "at": view.at(),
             "open": self.open(),
             "sequence": session.sequence,

@@ -14,6 +14,7 @@ mod workflow;
 use serde_json::{Value, json};
 
 use moves::Harness;
+use switchward_state::session::StatusReason;
 use switchward_testkit::{Absent, Rng, uncovered};
 use tally::Tally;
 
@@ -177,7 +178,7 @@ fn a_cycle_of_them_fails_the_run_and_is_reported_in_its_order() {
     for (count, first) in [(6, 2), (40, 0), (202, 2)] {
         let harness = Harness::open(&[chain(count, Some(first))], b"", false, false).unwrap();
         let (decisions, view) = harness.decisions().unwrap();
-        let ended = (decisions, view.session.status.word(), view.session.reason.as_deref());
+        let ended = (decisions, view.session.status.word(), view.session.reason.map(StatusReason::word));
         assert_eq!(ended, (1, "failed", Some("drain_limit")));
         let cycle: Vec<String> = harness.last_words().unwrap().split(" -> ").map(str::to_owned).collect();
         assert_eq!((cycle.len(), cycle.first()), (count - first + 1, cycle.last()), "{cycle:?}");

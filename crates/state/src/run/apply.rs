@@ -5,7 +5,7 @@ use switchward_machine::{ActIx, Digest, Ending, NodeIx, Port, RunId, Status, Tim
 use super::apply_children;
 use crate::limits::EVENTS_NOTED_MAX;
 use crate::run::{Choice, Data, Json, PendingFact, Run, RunEvent};
-use crate::session::Early;
+use crate::session::{Early, StatusReason};
 use crate::{Key, Row, Site, ViewError, WriteRows};
 
 /// Applies an event about a run.
@@ -93,7 +93,7 @@ fn end(rows: &mut dyn WriteRows, site: &Site<'_>, run: RunId, ending: &Ending) -
     let session = rows.session_at_mut(&site.session_key()?)?;
     if session.root == run && session.queue.is_empty() {
         session.status = ending.outcome.status();
-        session.reason = ending.reason.clone();
+        session.reason = ending.reason.map(StatusReason::Ended);
         session.ended = Some(site.at);
     }
     Ok(())

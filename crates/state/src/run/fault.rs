@@ -1,9 +1,9 @@
 //! What goes wrong inside a run: facts, which the crate `messages` puts into words.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{Ending, Port};
+use switchward_machine::{Ending, FaultCode, Port};
 
-use crate::run::{FaultCode, OutboxExcess, RecipientsProblem, ResultProblem, WriteProblem};
+use crate::run::{OutboxExcess, RecipientsProblem, ResultProblem, WriteProblem};
 
 /// Something that has gone wrong in a run, or in a run that it has called.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]

@@ -4,7 +4,8 @@ use switchward_machine::{RunId, Status};
 
 use crate::catalogue::apply_usage;
 use crate::session::{
-    FIRST_ID, LastMessage, Meters, Replies, Session, SessionEvent, Speaker, apply_removal, remember,
+    FIRST_ID, LastMessage, Meters, Replies, Session, SessionEvent, Speaker, StatusReason, apply_removal,
+    remember,
 };
 use crate::{Key, Row, Site, ViewError, WriteRows};
 
@@ -23,7 +24,7 @@ pub(crate) fn apply(
         SessionEvent::Paused { .. } => {
             let session = rows.session_at_mut(&site.session_key()?)?;
             session.status = Status::Suspended;
-            session.reason = Some("paused".into());
+            session.reason = Some(StatusReason::Paused);
         }
         SessionEvent::Unpaused { .. } => {
             let session = rows.session_at_mut(&site.session_key()?)?;

@@ -18,6 +18,7 @@ mod rows;
 mod session_tokens;
 mod speaker;
 mod start;
+mod status_reason;
 mod stored_reply;
 mod warning;
 
@@ -36,5 +37,6 @@ pub(crate) use rows::FIRST_ID;
 pub use rows::{Assisted, Attached, Early, LastMessage, MailDay, Meters, Session};
 pub use speaker::Speaker;
 pub use start::{Queued, Start};
+pub use status_reason::StatusReason;
 pub use stored_reply::{NextReply, ReplySource, StoredReply};
 pub use warning::{GateTrouble, NoAudience, SessionWarning};

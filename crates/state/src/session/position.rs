@@ -5,7 +5,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Digest, GateKind, NodeIx, OpenId, RunId, Status, Time};
 
 use crate::Loaded;
-use crate::session::{Meters, SessionWarning};
+use crate::session::{Meters, SessionWarning, StatusReason};
 
 /// Where a session stands after a command, and what the command did beside.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -16,9 +16,9 @@ pub struct Position {
     /// What the session does, or how it ended.
     #[n(1)]
     pub status: Status,
-    /// The code of why it has this status, if there is a reason: `paused`, or that of the last end.
+    /// Why it has this status, if there is a reason.
     #[n(2)]
-    pub reason: Option<String>,
+    pub reason: Option<StatusReason>,
     /// The time of the command.
     #[n(3)]
     pub updated: Time,

@@ -7,7 +7,7 @@ use crate::approval::{GateSettings, Quorum, Reminders};
 use crate::delivery::Outbox;
 use crate::policy::PinnedPolicy;
 use crate::run::{Json, Pinned};
-use crate::session::{EventSource, Removal, Replies};
+use crate::session::{EventSource, Removal, Replies, StatusReason};
 use crate::{ItemKind, Kind, ListedItem};
 
 /// A session. Stored form.
@@ -55,9 +55,9 @@ pub struct Session {
     /// What it is doing.
     #[n(13)]
     pub status: Status,
-    /// A code in lower case, if the status does not say it all: `paused`, or the reason of the run's end.
+    /// Why, if the status does not say it all.
     #[n(14)]
-    pub reason: Option<String>,
+    pub reason: Option<StatusReason>,
     /// What it has used.
     #[n(15)]
     pub meters: Meters,

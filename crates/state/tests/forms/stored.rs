@@ -22,9 +22,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, CalleeKind, Channel, Content, Decision as GateDecision, Digest,
-    Ending, ExitIx, GateIx, GateKind, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId, Opening, Outcome,
-    ParamIx, Period, Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId, Time, WaitOn,
-    Work, WorkKind,
+    EndReason, Ending, ExitIx, GateIx, GateKind, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId,
+    Opening, Outcome, ParamIx, Period, Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId,
+    Time, WaitOn, Work, WorkKind,
 };
 use switchward_state::approval::{
     Bounced, Closed, Gate, GateRequest, GateSettings, Listed, OpenGate, PageCodeFact, PageCodeStep, Part,
@@ -52,7 +52,7 @@ use switchward_state::run::{
 use switchward_state::seal::{KeyRing, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_state::session::{
     Assisted, Attached, Early, EventSource, LastMessage, MailDay, Meters, NextReply, Remembered, Replies,
-    ReplySource, Retention, Session, SessionWarning, Speaker, StoredReply,
+    ReplySource, Retention, Session, SessionWarning, Speaker, StatusReason, StoredReply,
 };
 use switchward_state::work::{
     About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem, WorkProblem,
@@ -122,7 +122,7 @@ fn session() -> Session {
         next_id: 5,
         root: RunId(1),
         status: Status::Blocked,
-        reason: Some("paused".into()),
+        reason: Some(StatusReason::Paused),
         meters: Meters { usd_micros: 1, reserved_micros: 2, tokens: 3, mails: 4 },
         items: vec![
             ListedItem { item: OpenId(6), run: RunId(1), kind: ItemKind::Gate },
@@ -231,7 +231,7 @@ fn run() -> Run {
         params: vec![(ParamIx(0), 9)],
         held: Some(Held { exit: ExitIx(1), gate: OpenId(6) }),
         due: Some(Deferral::Take(ExitIx(1))),
-        ending: Some(Ending { outcome: Outcome::Failed, reason: Some("drain_limit".into()) }),
+        ending: Some(Ending::failed(EndReason::DrainLimit)),
         definition: "deploy-gate".into(),
         version: 3,
         attempt: 2,

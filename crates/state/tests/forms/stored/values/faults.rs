@@ -1,6 +1,6 @@
 //! What goes wrong in runs and in work, and the grounds of decisions on calls: each variant once.
 
-use switchward_machine::{Ending, NodeIx, OpenId, Outcome, RunId, SessionId};
+use switchward_machine::{EndReason, Ending, FaultCode, NodeIx, OpenId, RunId, SessionId};
 use switchward_state::delivery::{DeliveryEvent, FailureCode};
 use switchward_state::policy::Authorized;
 use switchward_state::run::{Deferral, EndComment, RunEvent};
@@ -17,7 +17,7 @@ pub(crate) fn events() -> Vec<Event> {
     let faulted = |fault| Event::Run(RunEvent::Faulted { run: RUN, node: NodeIx(1), fault });
     let mut all: Vec<Event> = faults().into_iter().map(faulted).collect();
     let Some(fault) = faults().pop() else { return all };
-    let ending = Ending { outcome: Outcome::Failed, reason: Some("child".into()) };
+    let ending = Ending::failed(EndReason::Fault(FaultCode::Child));
     let comment = EndComment::Fault(fault.clone());
     let done = |wrong| WorkEvent::Done {
         item: OpenId(7),

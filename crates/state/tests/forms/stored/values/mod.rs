@@ -34,7 +34,7 @@ pub(crate) fn position() -> Option<Box<Position>> {
     Some(Box::new(Position {
         sequence: 5,
         status: Status::Waiting,
-        reason: Some("paused".into()),
+        reason: Some(StatusReason::Paused),
         updated: Time(3),
         ended: Some(Time(4)),
         root: RunPosition { machine: Some(digest()), node: NodeIx(1) },
