@@ -73,7 +73,7 @@ pub use level::{Level, Levels};
 pub use loaded::Loaded;
 pub use mark::mark;
 pub use open::{ItemHead, Open};
-pub use open_item::{ItemKind, ListedItem, OpenItem};
+pub use open_item::{ItemKind, ItemType, ListedItem, OpenItem};
 pub use outbox_scope::{NO_SESSION, OutboxScope};
 pub use public_event::{PublicEvent, PublicValue};
 pub use rejection::{Reason, Rejection};

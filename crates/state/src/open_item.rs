@@ -1,11 +1,11 @@
 //! Everything that is open in a session: one kind of row, one list.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{OpenId, RunId, Time};
+use switchward_machine::{GateKind, OpenId, RunId, Time, WaitOn, WorkKind};
 
 use crate::approval::{Gate, GateRequest};
 use crate::memory::InMemory;
-use crate::work::{OpenItemBody, TimerItem, WaitItem, WorkItem};
+use crate::work::{OpenItemBody, TimerItem, WaitItem, Why, WorkItem};
 use crate::{ItemHead, Open};
 
 /// An open item of a session. Stored form.
@@ -41,6 +41,47 @@ pub enum ItemKind {
     /// The server itself goes on at a time.
     #[n(3)]
     Timer,
+}
+
+/// The kind of an open item, and its type within the kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum ItemType {
+    /// A person owes a decision of this kind.
+    #[n(0)]
+    Gate(#[n(0)] GateKind),
+    /// A worker owes a result of this kind.
+    #[n(1)]
+    Work(#[n(0)] WorkKind),
+    /// This is waited for, at most for its time.
+    #[n(2)]
+    Wait(#[n(0)] WaitOn),
+    /// The server itself goes on at a time, for this.
+    #[n(3)]
+    Timer(#[n(0)] Why),
+}
+
+impl ItemType {
+    /// Returns the kind alone.
+    #[must_use]
+    pub fn kind(self) -> ItemKind {
+        match self {
+            Self::Gate(_) => ItemKind::Gate,
+            Self::Work(_) => ItemKind::Work,
+            Self::Wait(_) => ItemKind::Wait,
+            Self::Timer(_) => ItemKind::Timer,
+        }
+    }
+
+    /// The public name of the type within its kind.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Gate(kind) => kind.word(),
+            Self::Work(kind) => kind.word(),
+            Self::Wait(on) => on.word(),
+            Self::Timer(why) => why.word(),
+        }
+    }
 }
 
 /// An open item as its session lists it.
@@ -82,22 +123,17 @@ impl OpenItem {
     /// Returns which kind of open item it is, without its contents.
     #[must_use]
     pub fn kind(&self) -> ItemKind {
-        match self {
-            Self::Gate(_) => ItemKind::Gate,
-            Self::Work(_) => ItemKind::Work,
-            Self::Wait(_) => ItemKind::Wait,
-            Self::Timer(_) => ItemKind::Timer,
-        }
+        self.item_type().kind()
     }
 
-    /// The public name of its type within its kind.
+    /// Returns which type of its kind it is, without its contents.
     #[must_use]
-    pub fn type_word(&self) -> &'static str {
+    pub fn item_type(&self) -> ItemType {
         match self {
-            Self::Gate(open) => open.body.kind.word(),
-            Self::Work(open) => open.body.kind.word(),
-            Self::Wait(open) => open.body.on.word(),
-            Self::Timer(open) => open.body.why.word(),
+            Self::Gate(open) => ItemType::Gate(open.body.kind),
+            Self::Work(open) => ItemType::Work(open.body.kind),
+            Self::Wait(open) => ItemType::Wait(open.body.on),
+            Self::Timer(open) => ItemType::Timer(open.body.why),
         }
     }
 

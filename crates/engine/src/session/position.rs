@@ -132,9 +132,9 @@ fn items(turn: &Turn<'_, '_>, session: &Session, active: &[Active]) -> Result<Ve
 }
 
 fn item(item: &OpenItem, machine: &Machine) -> ItemPosition {
-    let (kind, of, head) = (item.kind().word().to_owned(), item.type_word().to_owned(), item.head());
+    let head = item.head();
     let state = machine.node(head.node).map(|node| node.name.clone()).unwrap_or_default();
-    ItemPosition { kind, of, state, at: head.at, due: item.due() }
+    ItemPosition { item: item.item_type(), state, at: head.at, due: item.due() }
 }
 
 fn gate(id: OpenId, open: &OpenGate, active: &[Active]) -> GatePosition {

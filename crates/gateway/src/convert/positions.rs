@@ -68,8 +68,8 @@ pub(crate) fn budget(meters: Meters, usd_cap: Option<u64>, mail_cap: Option<u64>
 
 fn item(item: &ItemPosition) -> v1::OpenItem {
     v1::OpenItem {
-        kind: item.kind.clone(),
-        r#type: item.of.clone(),
+        kind: item.item.kind().word().to_owned(),
+        r#type: item.item.word().to_owned(),
         state: item.state.clone(),
         create_time: Some(timestamp(item.at)),
         due_time: item.due.map(timestamp),

@@ -111,7 +111,7 @@ fn open_item(view: &SessionView, item: &OpenItem) -> v1::OpenItem {
     let head = item.head();
     v1::OpenItem {
         kind: item.kind().word().into(),
-        r#type: item.type_word().into(),
+        r#type: item.item_type().word().into(),
         state: view.name_of(head.run, head.node).to_owned(),
         create_time: Some(timestamp(head.at)),
         due_time: item.due().map(timestamp),

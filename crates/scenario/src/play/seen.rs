@@ -150,7 +150,8 @@ impl Seen {
             OpenItem::Wait(_) => (None, Some("wait")),
             OpenItem::Timer(_) => (None, None),
         };
-        let words = [(item.kind().word(), item.type_word())].into_iter().chain(timer.map(|of| ("timer", of)));
+        let words =
+            [(item.kind().word(), item.item_type().word())].into_iter().chain(timer.map(|of| ("timer", of)));
         let due = time(item.due());
         let entry =
             |(kind, of)| json!({ "kind": kind, "type": of, "node": node, "due": due, "input": input });

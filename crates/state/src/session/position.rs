@@ -4,8 +4,8 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Digest, GateKind, NodeIx, OpenId, RunId, Status, Time};
 
-use crate::Loaded;
 use crate::session::{Meters, SessionWarning, StatusReason};
+use crate::{ItemType, Loaded};
 
 /// Where a session stands after a command, and what the command did beside.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -95,20 +95,17 @@ pub struct Listening {
 /// Open work, a wait or a timer.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ItemPosition {
-    /// `work`, `wait` or `timer`.
+    /// What is open; no gate.
     #[n(0)]
-    pub kind: String,
-    /// Its type within the kind, such as `agent` or `time`.
-    #[n(1)]
-    pub of: String,
+    pub item: ItemType,
     /// The name of its node.
-    #[n(2)]
+    #[n(1)]
     pub state: String,
     /// When it was opened.
-    #[n(3)]
+    #[n(2)]
     pub at: Time,
     /// When it ends by itself, if it does.
-    #[n(4)]
+    #[n(3)]
     pub due: Option<Time>,
 }
 

@@ -58,8 +58,8 @@ use switchward_state::work::{
     About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem, WorkProblem,
 };
 use switchward_state::{
-    Actor, Answered, Decision, Event, History, ItemHead, ItemKind, Level, ListedItem, Open, OpenItem, Reason,
-    Reply, Request, Row, Scope, StoredHistory, TurnRecord,
+    Actor, Answered, Decision, Event, History, ItemHead, ItemKind, ItemType, Level, ListedItem, Open,
+    OpenItem, Reason, Reply, Request, Row, Scope, StoredHistory, TurnRecord,
 };
 
 use open::{gate_row, item, open_gate};

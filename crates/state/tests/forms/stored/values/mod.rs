@@ -44,8 +44,7 @@ pub(crate) fn position() -> Option<Box<Position>> {
         takes_answers: true,
         gates: vec![gate],
         items: vec![ItemPosition {
-            kind: "wait".into(),
-            of: "time".into(),
+            item: ItemType::Wait(WaitOn::Time),
             state: "settle".into(),
             at: Time(2),
             due: Some(Time(9)),
