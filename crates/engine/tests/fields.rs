@@ -156,7 +156,7 @@ fn mail() -> Body {
         vouched: false,
         model: false,
         token: None,
-        evidence: String::new(),
+        evidence: None,
         limits: None,
     }))
 }

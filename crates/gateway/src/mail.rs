@@ -14,11 +14,12 @@ mod sweep;
 use std::sync::Arc;
 use switchward_machine::{Digest, TenantId, WorkKind};
 use switchward_mail::incoming::{
-    Authentication, Bounce, Dns, Envelope, Proof, Reply as Written, Settings, Sorted, authenticate, head,
-    sort,
+    Authentication, Bounce, Check, Dns, Envelope, Proof, Reply as Written, Settings, Sorted, authenticate,
+    head, sort,
 };
-use switchward_messages::{CheckedBy, EvidenceFacts, SenderProof, reply_evidence};
-use switchward_state::approval::{ApprovalCommand, MailToken, RecordReply, ReplyOutcome};
+use switchward_state::approval::{
+    ApprovalCommand, CheckedBy, MailCheck, MailToken, OriginProof, RecordReply, ReplyEvidence, ReplyOutcome,
+};
 use switchward_state::catalogue::Role;
 use switchward_state::delivery::{DeliveryCommand, RecordBounce};
 use switchward_state::limits::REPLY_BYTES_MAX;
@@ -234,7 +235,7 @@ impl MailIngress {
             vouched: false,
             model: self.api.own.contains(&WorkKind::Classify),
             token: Some(token),
-            evidence: evidence(proof, reply.suspicious),
+            evidence: Some(evidence(proof, reply.suspicious)),
             limits: None,
         }
     }
@@ -281,23 +282,33 @@ fn subject(text: &str) -> String {
 }
 
 /// The evidence about a reply's origin, for the history.
-fn evidence(proof: &Authentication, suspicious: bool) -> String {
-    let (dkim, spf, dmarc) = (proof.dkim, proof.spf, proof.dmarc);
-    let checks = format!("dkim={dkim:?} spf={spf:?} dmarc={dmarc:?}").to_lowercase();
-    reply_evidence(&EvidenceFacts {
+fn evidence(proof: &Authentication, suspicious: bool) -> ReplyEvidence {
+    ReplyEvidence {
         proof: match (proof.is_signed(), proof.aligned) {
-            (true, _) => SenderProof::Signed,
-            (false, true) => SenderProof::Aligned,
-            (false, false) => SenderProof::NotAligned,
+            (true, _) => OriginProof::Signed,
+            (false, true) => OriginProof::Aligned,
+            (false, false) => OriginProof::NotAligned,
         },
         by: match proof.how {
             Proof::Computed => CheckedBy::Server,
             Proof::TrustedHost => CheckedBy::TrustedHost,
         },
-        checks: &checks,
+        dkim: check(proof.dkim),
+        spf: check(proof.spf),
+        dmarc: check(proof.dmarc),
         hidden_text: suspicious,
-        reasons: &proof.detail.join(" ").to_lowercase(),
-    })
+        reasons: proof.detail.iter().map(|code| code.to_lowercase()).collect(),
+    }
+}
+
+/// The result of a check as it is stored.
+fn check(check: Check) -> MailCheck {
+    match check {
+        Check::Pass => MailCheck::Pass,
+        Check::Fail => MailCheck::Fail,
+        Check::None => MailCheck::None,
+        Check::Temporary => MailCheck::Temporary,
+    }
 }
 
 impl Api {

@@ -21,7 +21,7 @@ pub use en::closed::outcome;
 pub use en::command_line as cli;
 pub use en::deliveries::delivery_failure;
 pub use en::directory::directory_warning;
-pub use en::evidence::{CheckedBy, EvidenceFacts, SenderProof, reply_evidence};
+pub use en::evidence::reply_evidence;
 pub use en::faults::{end_comment, fault, result_problem, work_problem};
 pub use en::gate_lines::{
     APPROVED_BY_YOU, CALL_TO_REPEAT, GateLine, GateMatter, NOBODY, Notified, gate_about, gate_decided,

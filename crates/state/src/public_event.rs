@@ -2,6 +2,7 @@
 
 use switchward_machine::{Channel, OpenId};
 
+use crate::approval::ReplyEvidence;
 use crate::delivery::{FailureCode, MessageText};
 use crate::run::{EndComment, Fault};
 use crate::session::SessionWarning;
@@ -29,6 +30,8 @@ pub enum PublicValue {
     WorkProblem(WorkProblem),
     /// What should be looked at in a session.
     Warning(SessionWarning),
+    /// What the checks of a mail have shown of its origin.
+    ReplyEvidence(ReplyEvidence),
     /// Why a delivery has failed, and its diagnostic, maybe empty.
     DeliveryFailure(FailureCode, String),
 }
@@ -89,6 +92,12 @@ impl From<&Fault> for PublicValue {
 impl From<&WorkProblem> for PublicValue {
     fn from(problem: &WorkProblem) -> Self {
         Self::WorkProblem(problem.clone())
+    }
+}
+
+impl From<&ReplyEvidence> for PublicValue {
+    fn from(evidence: &ReplyEvidence) -> Self {
+        Self::ReplyEvidence(evidence.clone())
     }
 }
 

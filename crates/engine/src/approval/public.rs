@@ -92,11 +92,15 @@ fn page_code(PageCodeFact { gate, to, step }: &PageCodeFact) -> PublicEvent {
 /// A reply came by mail, or an operator brought it.
 fn replied(reply: &ReplyFact) -> PublicEvent {
     let ReplyFact { from, text, proof, about, evidence, why, brought_by, .. } = reply;
-    PublicEvent::new("reply.recorded")
+    let public = PublicEvent::new("reply.recorded")
         .with("from", from)
         .with("text", text)
-        .with("authenticated", *proof == SenderProof::Mail)
-        .with("evidence", evidence)
+        .with("authenticated", *proof == SenderProof::Mail);
+    let public = match evidence {
+        Some(evidence) => public.with_facts("evidence", evidence),
+        None => public,
+    };
+    public
         .with("vouched_by", proof.vouched_by())
         .with("brought_by", brought_by.as_deref().unwrap_or_default())
         .with("about", about.map(|gate| gate.0.to_string()).unwrap_or_default())

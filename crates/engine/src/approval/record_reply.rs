@@ -7,8 +7,8 @@ pub(crate) mod vouched;
 
 use switchward_machine::{Decision, Input, OpenId, RunId, WaitOn};
 use switchward_state::approval::{
-    ApprovalEvent, Closed, MailToken, NotCounted, OpenGate, RecordReply, ReplyFact, ReplyOutcome,
-    SenderProof, TokenUse,
+    ApprovalEvent, Closed, MailToken, NotCounted, OpenGate, RecordReply, ReplyEvidence, ReplyFact,
+    ReplyOutcome, SenderProof, TokenUse,
 };
 use switchward_state::limits::{ADDRESS_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
@@ -17,7 +17,7 @@ use crate::approval::record_reply::outcome::{Mail, granting};
 use crate::approval::reply_words::decision_of;
 use crate::approval::{REPLIES, resolve};
 use crate::run::inputs;
-use crate::turn::{Stop, Turn, check_text, ended};
+use crate::turn::{Stop, Turn, check_size, check_text, ended};
 
 /// A reply to an open gate that addresses its sender.
 pub(crate) struct AtGate<'r> {
@@ -205,7 +205,8 @@ fn read(turn: &Turn<'_, '_>, about: About, own: &str) -> Result<(About, Option<D
 fn check(reply: &RecordReply) -> Result<(), Rejection> {
     check_text("text", &reply.text, REPLY_BYTES_MAX)?;
     check_text("from", &reply.from, ADDRESS_BYTES_MAX)?;
-    check_text("evidence", &reply.evidence, NOTE_BYTES_MAX)?;
+    let evidence = reply.evidence.as_ref().map_or(0, ReplyEvidence::bytes);
+    check_size("evidence", evidence, NOTE_BYTES_MAX, "bytes")?;
     check_text("subject", &reply.subject, NOTE_BYTES_MAX)?;
     if reply.from.trim().is_empty() || reply.from.chars().any(char::is_control) {
         let message = format!("{:?} is no address", reply.from);

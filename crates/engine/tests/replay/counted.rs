@@ -139,7 +139,7 @@ impl Harness {
             vouched: false,
             model: false,
             token: Some(KEY.token(usage, TENANT, self.1, gate, round, ANN)),
-            evidence: String::new(),
+            evidence: None,
             limits: None,
         }
     }

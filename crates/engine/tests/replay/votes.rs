@@ -214,7 +214,7 @@ impl Table {
     }
 
     fn mail(&mut self, from: &str, text: &str, token: Option<MailToken>) -> Result<Reply, Rejection> {
-        let (from, text, evidence) = (from.to_owned(), text.to_owned(), String::new());
+        let (from, text) = (from.to_owned(), text.to_owned());
         let reply = RecordReply {
             from,
             subject: "Deploy".to_owned(),
@@ -226,7 +226,7 @@ impl Table {
             vouched: false,
             model: false,
             token,
-            evidence,
+            evidence: None,
             limits: None,
         };
         self.submit("mail", Body::Approval(ApprovalCommand::RecordReply(reply)))

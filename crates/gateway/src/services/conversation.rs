@@ -129,7 +129,7 @@ pub(super) async fn record_reply(
         vouched: true,
         model,
         token: None,
-        evidence: String::new(),
+        evidence: None,
         limits: None,
     }));
     let id = names::session(&call.caller, "name", &message.name)?;

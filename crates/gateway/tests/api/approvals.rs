@@ -278,7 +278,7 @@ pub(crate) async fn by_mail(
         brought_by: None,
         vouched: false,
         model: false,
-        evidence: String::new(),
+        evidence: None,
         limits: None,
     };
     harness.node.api.record_mail(reply, digest).await

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use switchward_state::PublicValue;
 
 use super::deliveries::delivery_failure;
+use super::evidence::reply_evidence;
 use super::faults::{fault, work_problem};
 use super::session_warnings::session_warning;
 use crate::text::subject;
@@ -17,6 +18,7 @@ pub fn public_value(value: &PublicValue) -> Cow<'_, str> {
         PublicValue::Fault(of_run) => fault(of_run).into(),
         PublicValue::WorkProblem(problem) => work_problem(problem).into(),
         PublicValue::Warning(warning) => session_warning(warning).into(),
+        PublicValue::ReplyEvidence(evidence) => reply_evidence(evidence).into(),
         PublicValue::DeliveryFailure(code, diagnostic) => delivery_failure(code, diagnostic).into(),
     }
 }

@@ -3,7 +3,8 @@
 use crate::support::{entry, marked, same};
 use switchward_messages::server_pages::probes::{Readiness, readiness};
 use switchward_messages::server_pages::{guard, home, inspector, mailbox, title};
-use switchward_messages::{CheckedBy, EvidenceFacts, REMOVED_AFTER_BACKUP, SenderProof, reply_evidence};
+use switchward_messages::{REMOVED_AFTER_BACKUP, reply_evidence};
+use switchward_state::approval::{CheckedBy, MailCheck, OriginProof, ReplyEvidence};
 
 #[test]
 fn the_first_page_is_rendered() {
@@ -69,16 +70,20 @@ fn readiness_is_rendered() {
 #[test]
 fn what_the_server_writes_into_a_session_is_rendered() {
     let mut made = entry("comment", &[REMOVED_AFTER_BACKUP]);
-    let signed = EvidenceFacts {
-        proof: SenderProof::Signed,
+    let signed = ReplyEvidence {
+        proof: OriginProof::Signed,
         by: CheckedBy::Server,
-        checks: "dkim=pass spf=none dmarc=none",
+        dkim: MailCheck::Pass,
+        spf: MailCheck::None,
+        dmarc: MailCheck::None,
         hidden_text: false,
-        reasons: "",
+        reasons: Vec::new(),
     };
-    let trusted = EvidenceFacts { proof: SenderProof::Aligned, by: CheckedBy::TrustedHost, ..signed };
-    let unproved = EvidenceFacts { proof: SenderProof::NotAligned, reasons: "no_from", ..signed };
-    let hidden = EvidenceFacts { hidden_text: true, ..unproved };
+    let (proof, by) = (OriginProof::Aligned, CheckedBy::TrustedHost);
+    let trusted = ReplyEvidence { proof, by, ..signed.clone() };
+    let (proof, reasons) = (OriginProof::NotAligned, vec!["no_from".into()]);
+    let unproved = ReplyEvidence { proof, reasons, ..signed.clone() };
+    let hidden = ReplyEvidence { hidden_text: true, ..unproved.clone() };
     for facts in [signed, trusted, unproved, hidden] {
         made.push_str(&entry("evidence", &[&reply_evidence(&facts)]));
     }

@@ -96,7 +96,7 @@ impl Player<'_> {
             // If a model may be asked at all, one counts as available.
             model: true,
             token: None,
-            evidence: String::new(),
+            evidence: None,
             limits: None,
         }))
     }

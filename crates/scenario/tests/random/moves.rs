@@ -773,7 +773,7 @@ fn mailed(from: &str, text: &str, authenticated: bool, model: bool) -> RecordRep
         vouched: false,
         model,
         token: None,
-        evidence: String::new(),
+        evidence: None,
         limits: None,
     }
 }

@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::{Decision, Digest, OpenId};
 
-use crate::approval::MailToken;
+use crate::approval::{MailToken, ReplyEvidence};
 use crate::catalogue::LinkAuth;
 use crate::policy::LimitCheck;
 use crate::size::weigh;
@@ -223,9 +223,9 @@ pub struct RecordReply {
     /// The token that it came with; `None` if the actor who passes it on vouches for what it is about.
     #[n(9)]
     pub token: Option<MailToken>,
-    /// The evidence of its origin, for the history; at most 16 KiB.
+    /// What the checks of the mail have shown, for the history; `None` if the actor who passes it on vouches for it.
     #[n(10)]
-    pub evidence: String,
+    pub evidence: Option<ReplyEvidence>,
     /// The ledger's answer, if the reply approves a call with limits; as `policy::plan` of the engine makes it.
     #[n(11)]
     pub limits: Option<LimitCheck>,

@@ -14,6 +14,7 @@ mod person;
 mod quorum;
 mod reminders;
 mod reply_events;
+mod reply_evidence;
 mod rows;
 mod settings;
 mod settled;
@@ -36,6 +37,7 @@ pub(crate) use person::mailbox;
 pub use quorum::{Quorum, Vote, Voting};
 pub use reminders::Reminders;
 pub use reply_events::{ReplyFact, SenderProof};
+pub use reply_evidence::{CheckedBy, MailCheck, OriginProof, ReplyEvidence};
 pub use rows::{
     Bounced, Call, Closed, Gate, GateRequest, Grant, OpenGate, PageCodes, Part, ProposedCall, Reminding,
     Resolution,

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, RunId};
 
-use crate::approval::ReplyOutcome;
+use crate::approval::{ReplyEvidence, ReplyOutcome};
 
 /// What is known of the sender of a reply. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -52,9 +52,9 @@ pub struct ReplyFact {
     /// The gate or the wait that it is about; `None` if there is none for this sender.
     #[n(4)]
     pub about: Option<OpenId>,
-    /// The evidence of its origin; may be empty.
-    #[cbor(n(5), default, skip_if = "String::is_empty")]
-    pub evidence: String,
+    /// What the checks of the mail have shown; `None` if an operator vouches for it.
+    #[n(5)]
+    pub evidence: Option<ReplyEvidence>,
     /// Why it moves nothing, if that is known at once.
     #[n(6)]
     pub why: Option<ReplyOutcome>,

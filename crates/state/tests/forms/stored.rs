@@ -27,9 +27,9 @@ use switchward_machine::{
     Time, WaitOn, Work, WorkKind,
 };
 use switchward_state::approval::{
-    Bounced, Closed, Gate, GateRequest, GateSettings, Listed, OpenGate, PageCodeFact, PageCodeStep, Part,
-    ProposedCall, Quorum, Reminders, Reminding, ReplyFact, ReplyOutcome, RequestSubject, Resolution,
-    SenderProof, Via, Vote, VoteFact, Voting,
+    Bounced, CheckedBy, Closed, Gate, GateRequest, GateSettings, Listed, MailCheck, OpenGate, OriginProof,
+    PageCodeFact, PageCodeStep, Part, ProposedCall, Quorum, Reminders, Reminding, ReplyEvidence, ReplyFact,
+    ReplyOutcome, RequestSubject, Resolution, SenderProof, Via, Vote, VoteFact, Voting,
 };
 use switchward_state::catalogue::{
     ApiKey, Assistant, AssistantFact, DefaultEffect, DefaultSetIn, Definition, Directory, DirectoryEntry,

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use switchward_machine::{Callee, CalleeKind, Decision, Micros, OpenId, SessionId, TenantId, Time};
 use switchward_state::approval::{
-    AnswerGate, ApprovalCommand, DecideGate, DiscussGate, EnterPageCode, MailKey, MailToken, PageProof,
-    Quorum, RecordReply, Reminders, SendPageCode, TokenUse,
+    AnswerGate, ApprovalCommand, CheckedBy, DecideGate, DiscussGate, EnterPageCode, MailCheck, MailKey,
+    MailToken, OriginProof, PageProof, Quorum, RecordReply, Reminders, ReplyEvidence, SendPageCode, TokenUse,
 };
 use switchward_state::catalogue::LinkAuth;
 use switchward_state::policy::PinnedPolicy;
@@ -122,7 +122,15 @@ fn approvals() -> Vec<ApprovalCommand> {
         vouched: false,
         model: true,
         token: Some(token()),
-        evidence: "dkim=pass".into(),
+        evidence: Some(ReplyEvidence {
+            proof: OriginProof::Signed,
+            by: CheckedBy::Server,
+            dkim: MailCheck::Pass,
+            spf: MailCheck::None,
+            dmarc: MailCheck::None,
+            hidden_text: true,
+            reasons: vec!["policy_passed".into()],
+        }),
         limits: Some(limits()),
     };
     vec![

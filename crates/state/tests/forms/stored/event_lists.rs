@@ -125,7 +125,7 @@ pub(crate) fn later() -> Vec<Event> {
             text,
             proof: SenderProof::Mail,
             about,
-            evidence: String::new(),
+            evidence: None,
             why: None,
             brought_by: None,
         })),

@@ -113,6 +113,19 @@ fn voted() -> Row {
     gate_row(Gate { asked: Some(asked), ..super::gate() })
 }
 
+/// What the checks of a mail have shown.
+fn evidence() -> ReplyEvidence {
+    ReplyEvidence {
+        proof: OriginProof::Aligned,
+        by: CheckedBy::TrustedHost,
+        dkim: MailCheck::Fail,
+        spf: MailCheck::Temporary,
+        dmarc: MailCheck::Pass,
+        hidden_text: false,
+        reasons: vec!["host_passed".into()],
+    }
+}
+
 /// Values of what is known about mail recipients.
 pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let session = Session { stable_from: Some(7), audience: vec!["kim".into()], ..session() };
@@ -164,7 +177,7 @@ fn vouched() -> SenderProof {
 
 /// Values of what is known about mail recipients.
 pub(super) fn mailed() -> Vec<Event> {
-    let (run, about, evidence) = (RunId(1), Some(OpenId(6)), "dmarc=pass (computed)".to_owned());
+    let (run, about, evidence) = (RunId(1), Some(OpenId(6)), Some(evidence()));
     let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
     let (number, until, code, diagnostic) =
         (9, Time(90), "smtp_421".parse::<FailureCode>().expect("a code"), "later".to_owned());
@@ -208,7 +221,7 @@ fn later() -> Vec<Event> {
         (9, Time(90), "smtp_421".parse::<FailureCode>().expect("a code"), "later".to_owned());
     let held = Event::Delivery(DeliveryEvent::Held { number, until, code, diagnostic });
     let to = vec!["lead@example.com".to_owned()];
-    let (run, evidence, again) = (RunId(1), String::new(), to[0].clone());
+    let (run, again) = (RunId(1), to[0].clone());
     let (from, text, why) = (to[0].clone(), "fine".to_owned(), Some(ReplyOutcome::Foreign));
     let latest = vec![
         Event::Catalogue(CatalogueEvent::TenancyPut(tenancy())),
@@ -227,7 +240,7 @@ fn later() -> Vec<Event> {
             text,
             proof: vouched(),
             about: None,
-            evidence,
+            evidence: None,
             why,
             brought_by: None,
         })),
