@@ -194,7 +194,7 @@ fn many_replies_within_seconds_are_kept_and_further_requests_are_refused() {
     // Without an id nothing is remembered, so nothing is refused; and what ends something has a reserve.
     let before = harness.session().meters.tokens;
     assert_eq!(tokens(harness.of_session(None, report())), before + 1);
-    let cancel = Body::Session(SessionCommand::Cancel(Cancel { comment: String::new() }));
+    let cancel = Body::Session(SessionCommand::Cancel(Cancel::written("")));
     harness.of_session(Some("cancel"), cancel).unwrap();
     harness.rows.indexed().unwrap();
 }
@@ -304,7 +304,7 @@ fn after_the_end_all_replies_are_forgotten_a_day_later() {
     for number in 0..1_000 {
         tokens(harness.report(number));
     }
-    let cancel = Body::Session(SessionCommand::Cancel(Cancel { comment: String::new() }));
+    let cancel = Body::Session(SessionCommand::Cancel(Cancel::written("")));
     harness.of_session(Some("cancel"), cancel).unwrap();
     harness.now = harness.now.after_ms(REQUESTS_KEPT_MS - 1);
     assert!(harness.knows(0) && harness.knows(999));

@@ -142,7 +142,7 @@ fn start(machine: Digest) -> Body {
 }
 
 fn cancel() -> Body {
-    Body::Session(SessionCommand::Cancel(Cancel { comment: "over".into() }))
+    Body::Session(SessionCommand::Cancel(Cancel::written("over")))
 }
 
 #[test]

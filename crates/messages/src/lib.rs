@@ -40,7 +40,6 @@ pub use en::policy::{CallOutcome, call_grounds, call_outcome, shortage};
 pub use en::public_events::public_value;
 pub use en::refusals::refusal;
 pub use en::server_pages;
-pub use en::session_comments::REMOVED_AFTER_BACKUP;
 pub use en::session_warnings::session_warning;
 pub use en::warnings::{mail_cap, warning};
 pub use fact::{Fact, GateFacts, Medium};

@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn cancel() -> Body {
-        Body::Session(SessionCommand::Cancel(Cancel { comment: String::new() }))
+        Body::Session(SessionCommand::Cancel(Cancel::written("")))
     }
 
     fn put(queue: &Entrance, tenant: TenantId, body: Body) -> Result<(), Refused> {

@@ -26,6 +26,8 @@ pub enum PublicValue {
     Subject(Channel, MessageText),
     /// What has gone wrong in a run.
     Fault(Fault),
+    /// What is said about the end of a run.
+    EndComment(EndComment),
     /// Why work was in vain.
     WorkProblem(WorkProblem),
     /// What should be looked at in a session.
@@ -78,7 +80,7 @@ impl PublicEvent {
     pub fn with_comment(self, comment: &EndComment) -> Self {
         match comment {
             EndComment::Written(text) => self.with("comment", text),
-            EndComment::Fault(fault) => self.with_facts("comment", fault),
+            EndComment::Fault(_) | EndComment::RemovedAfterBackup => self.with_facts("comment", comment),
         }
     }
 }
@@ -86,6 +88,12 @@ impl PublicEvent {
 impl From<&Fault> for PublicValue {
     fn from(fault: &Fault) -> Self {
         Self::Fault(fault.clone())
+    }
+}
+
+impl From<&EndComment> for PublicValue {
+    fn from(comment: &EndComment) -> Self {
+        Self::EndComment(comment.clone())
     }
 }
 

@@ -118,10 +118,9 @@ impl CommandGenerator {
             37 => {
                 (Scope::Session(id), Body::Session(SessionCommand::Resume(Resume { comment: String::new() })))
             }
-            _ if rng.once_in(4) => (
-                Scope::Session(id),
-                Body::Session(SessionCommand::Cancel(Cancel { comment: "enough".into() })),
-            ),
+            _ if rng.once_in(4) => {
+                (Scope::Session(id), Body::Session(SessionCommand::Cancel(Cancel::written("enough"))))
+            }
             _ if rng.once_in(3) => {
                 (Scope::Session(id), Body::Approval(ApprovalCommand::DiscussGate(discuss(rng, rows, id))))
             }

@@ -203,7 +203,7 @@ pub(crate) fn decide(session: SessionId, gate: OpenId, decision: Decision) -> Co
 
 /// Ends a session.
 pub(crate) fn cancel(session: SessionId) -> Command {
-    let body = Cancel { comment: "enough".into() };
+    let body = Cancel::written("enough");
     by_person(session, Role::Operator, Body::Session(SessionCommand::Cancel(body)))
 }
 

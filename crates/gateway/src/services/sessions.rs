@@ -187,7 +187,7 @@ impl SessionService for Api {
         request: Request<v1::CancelSessionRequest>,
     ) -> Answered<v1::CancelSessionResponse> {
         let cancel = self.drive(request, roles::OPERATE, |_, message| {
-            Ok(Body::Session(SessionCommand::Cancel(Cancel { comment: message.reason })))
+            Ok(Body::Session(SessionCommand::Cancel(Cancel::written(message.reason))))
         });
         let Driven { caller, view } = cancel.await?;
         let session = positions::session(&caller, &view);

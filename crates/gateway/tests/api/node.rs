@@ -343,7 +343,7 @@ impl Node {
             let nothing = command(
                 TenantId(1),
                 Scope::Session(SessionId([0; 16])),
-                Body::Session(SessionCommand::Cancel(Cancel { comment: String::new() })),
+                Body::Session(SessionCommand::Cancel(Cancel::written(""))),
             );
             shard.submit(nothing).await.expect_err("the session does not exist");
         }

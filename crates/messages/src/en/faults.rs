@@ -12,6 +12,8 @@ use switchward_state::run::{
 };
 use switchward_state::work::WorkProblem;
 
+use super::session_comments::REMOVED_AFTER_BACKUP;
+
 /// What has gone wrong in a run: the runs that have ended because of it, then the cause.
 #[must_use]
 pub fn fault(fault: &Fault) -> String {
@@ -26,6 +28,7 @@ pub fn end_comment(comment: &EndComment) -> String {
     match comment {
         EndComment::Written(text) => text.clone(),
         EndComment::Fault(of_run) => fault(of_run),
+        EndComment::RemovedAfterBackup => REMOVED_AFTER_BACKUP.to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use switchward_state::PublicValue;
 
 use super::deliveries::delivery_failure;
 use super::evidence::reply_evidence;
-use super::faults::{fault, work_problem};
+use super::faults::{end_comment, fault, work_problem};
 use super::session_warnings::session_warning;
 use crate::text::subject;
 
@@ -16,6 +16,7 @@ pub fn public_value(value: &PublicValue) -> Cow<'_, str> {
         PublicValue::Text(text) => text.as_str().into(),
         PublicValue::Subject(channel, text) => subject(*channel, text).unwrap_or_default(),
         PublicValue::Fault(of_run) => fault(of_run).into(),
+        PublicValue::EndComment(comment) => end_comment(comment).into(),
         PublicValue::WorkProblem(problem) => work_problem(problem).into(),
         PublicValue::Warning(warning) => session_warning(warning).into(),
         PublicValue::ReplyEvidence(evidence) => reply_evidence(evidence).into(),

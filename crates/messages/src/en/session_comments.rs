@@ -1,4 +1,4 @@
 //! The comments that the server itself writes into a session.
 
 /// The comment on the cancellation of a session that a restored backup has and that was removed since.
-pub const REMOVED_AFTER_BACKUP: &str = "the session ended and was removed after the backup was taken";
+pub(super) const REMOVED_AFTER_BACKUP: &str = "the session ended and was removed after the backup was taken";

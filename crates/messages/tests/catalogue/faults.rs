@@ -31,6 +31,8 @@ fn a_fault_has_the_same_words_wherever_it_is_shown() {
     assert_eq!(work_problem(&undecided), "the reply counts as undecided");
     assert_eq!(public_value(&PublicValue::WorkProblem(undecided)), "the reply counts as undecided");
     assert_eq!(end_comment(&EndComment::default()), "");
+    let removed = EndComment::RemovedAfterBackup;
+    assert_eq!(public_value(&PublicValue::from(&removed)), end_comment(&removed));
 }
 
 #[test]

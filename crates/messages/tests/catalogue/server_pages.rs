@@ -3,8 +3,9 @@
 use crate::support::{entry, marked, same};
 use switchward_messages::server_pages::probes::{Readiness, readiness};
 use switchward_messages::server_pages::{guard, home, inspector, mailbox, title};
-use switchward_messages::{REMOVED_AFTER_BACKUP, reply_evidence};
+use switchward_messages::{end_comment, reply_evidence};
 use switchward_state::approval::{CheckedBy, MailCheck, OriginProof, ReplyEvidence};
+use switchward_state::run::EndComment;
 
 #[test]
 fn the_first_page_is_rendered() {
@@ -69,7 +70,7 @@ fn readiness_is_rendered() {
 
 #[test]
 fn what_the_server_writes_into_a_session_is_rendered() {
-    let mut made = entry("comment", &[REMOVED_AFTER_BACKUP]);
+    let mut made = entry("comment", &[&end_comment(&EndComment::RemovedAfterBackup)]);
     let signed = ReplyEvidence {
         proof: OriginProof::Signed,
         by: CheckedBy::Server,

@@ -76,7 +76,7 @@ impl Player<'_> {
                 self.by_operator(SessionCommand::Pause(Pause { comment: reason.clone() }))
             }
             Verb::Cancel { reason } => {
-                self.by_operator(SessionCommand::Cancel(Cancel { comment: reason.clone() }))
+                self.by_operator(SessionCommand::Cancel(Cancel::written(reason.clone())))
             }
             Verb::Elsewhere(word) => self.elsewhere(word),
         }

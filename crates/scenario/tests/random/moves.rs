@@ -755,7 +755,7 @@ fn command(rng: &mut Rng) -> Body {
             let to = *rng.pick(&[FAMILY[0], FAMILY[1], FAMILY[2], OTHER, "nothing"]);
             SessionCommand::SwitchRun(SwitchRun { workflow: to.to_owned() }).into()
         }
-        15 if rng.once_in(10) => SessionCommand::Cancel(Cancel { comment: String::new() }).into(),
+        15 if rng.once_in(10) => SessionCommand::Cancel(Cancel::written("")).into(),
         _ => RunCommand::EndTurn(EndTurn { text: String::new() }).into(),
     }
 }

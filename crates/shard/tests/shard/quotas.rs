@@ -54,12 +54,8 @@ fn sessions_of_all_shards_count_against_the_quota() {
     assert_eq!(usage(&server), counted);
     let last = keys().last().unwrap();
     assert_eq!(execute(&server, ten, start(&gate, &last)), Err(Some(Reason::QuotaExceeded)));
-    execute(
-        &server,
-        ten,
-        of_session(&first, Body::Session(SessionCommand::Cancel(Cancel { comment: String::new() }))),
-    )
-    .unwrap();
+    execute(&server, ten, of_session(&first, Body::Session(SessionCommand::Cancel(Cancel::written("")))))
+        .unwrap();
     let remove = Remove { how: Removing::Deleted, ended_by: None };
     execute(&server, ten, of_session(&first, Body::Session(SessionCommand::Remove(remove)))).unwrap();
     // Its rows are removed in the background.
@@ -89,7 +85,7 @@ fn steps_are_refused_while_the_histories_are_too_long_and_ends_are_not() {
         execute(
             &server,
             more,
-            of_session("key 0", Body::Session(SessionCommand::Cancel(Cancel { comment: "full".into() })))
+            of_session("key 0", Body::Session(SessionCommand::Cancel(Cancel::written("full"))))
         )
         .is_ok()
     );

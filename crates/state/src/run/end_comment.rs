@@ -13,6 +13,9 @@ pub enum EndComment {
     /// What has gone wrong in the run.
     #[n(1)]
     Fault(#[n(0)] Fault),
+    /// The run belongs to a session of a restored backup, which has ended and was removed since the backup was taken.
+    #[n(2)]
+    RemovedAfterBackup,
 }
 
 impl Default for EndComment {
@@ -33,6 +36,10 @@ impl EndComment {
     pub fn into_fault(self, run: EndedRun) -> Fault {
         match self {
             Self::Written(comment) => Fault { cause: FaultCause::Ended { comment }, ended: vec![run] },
+            // Said of the root run alone, which nobody has called.
+            Self::RemovedAfterBackup => {
+                Fault { cause: FaultCause::Ended { comment: String::new() }, ended: vec![run] }
+            }
             Self::Fault(Fault { cause, mut ended }) => {
                 ended.insert(0, run);
                 Fault { cause, ended }

@@ -92,9 +92,28 @@ pub struct Resume {
 /// Stop for good.
 #[derive(Debug, Clone, PartialEq, Encode, Decode)]
 pub struct Cancel {
-    /// Free text for the history.
+    /// Why, for the history.
     #[n(0)]
-    pub comment: String,
+    pub comment: CancelComment,
+}
+
+impl Cancel {
+    /// A cancellation with somebody's own words, maybe empty.
+    #[must_use]
+    pub fn written(comment: impl Into<String>) -> Self {
+        Self { comment: CancelComment::Written(comment.into()) }
+    }
+}
+
+/// What is said about the cancellation of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum CancelComment {
+    /// Somebody's own words; maybe empty.
+    #[n(0)]
+    Written(#[n(0)] String),
+    /// A restored backup has the session, and it has ended and was removed since the backup was taken.
+    #[n(1)]
+    RemovedAfterBackup,
 }
 
 /// The row behind this key may hold something that has lapsed.

@@ -22,7 +22,7 @@ mod status_reason;
 mod stored_reply;
 mod warning;
 
-pub use command::{Cancel, Pause, PostMessage, Resume, SessionCommand, Sweep, SwitchRun};
+pub use command::{Cancel, CancelComment, Pause, PostMessage, Resume, SessionCommand, Sweep, SwitchRun};
 pub use event::SessionEvent;
 pub use event_source::EventSource;
 pub(crate) use event_source::REPLY_TOKEN;

@@ -8,10 +8,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_messages::REMOVED_AFTER_BACKUP;
 use switchward_shard::Cluster;
 use switchward_state::catalogue::Role;
-use switchward_state::session::{Cancel, Remove, Removing, SessionCommand};
+use switchward_state::session::{Cancel, CancelComment, Remove, Removing, SessionCommand};
 use switchward_state::{Actor, Body, Command, Scope};
 
 /// Entries of all lists.
@@ -145,7 +144,7 @@ pub(crate) async fn repeat(
         let command = |body| Command::of_server(tenant, Scope::Session(erasure.session), body);
         if session.ended.is_none() {
             // It had not ended when the backup was taken, and has ended and was removed since.
-            let comment = REMOVED_AFTER_BACKUP.to_owned();
+            let comment = CancelComment::RemovedAfterBackup;
             cluster.execute(command(Body::Session(SessionCommand::Cancel(Cancel { comment })))).await?;
         }
         let remove = Remove { how: erasure.how, ended_by: None };

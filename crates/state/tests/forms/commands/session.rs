@@ -10,8 +10,8 @@ use switchward_state::catalogue::LinkAuth;
 use switchward_state::policy::PinnedPolicy;
 use switchward_state::run::{Answer, EndTurn, Once, Pinned, RecordData, RecordEvent, RunCommand};
 use switchward_state::session::{
-    Assisted, Cancel, Expiring, Pause, PostMessage, Queued, Remove, RemoveStep, Removing, Resume,
-    SessionCommand, Start, Sweep, SwitchRun,
+    Assisted, Cancel, CancelComment, Expiring, Pause, PostMessage, Queued, Remove, RemoveStep, Removing,
+    Resume, SessionCommand, Start, Sweep, SwitchRun,
 };
 use switchward_state::work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, WorkCommand};
 use switchward_state::{Body, Key};
@@ -69,7 +69,8 @@ fn sessions() -> Vec<SessionCommand> {
         SessionCommand::SwitchRun(SwitchRun { workflow: "order".into() }),
         SessionCommand::Pause(Pause { comment: comment.clone() }),
         SessionCommand::Resume(Resume { comment: comment.clone() }),
-        SessionCommand::Cancel(Cancel { comment }),
+        SessionCommand::Cancel(Cancel::written(comment)),
+        SessionCommand::Cancel(Cancel { comment: CancelComment::RemovedAfterBackup }),
         SessionCommand::Sweep(Sweep { key: key() }),
         SessionCommand::Remove(Remove { how: Removing::Erased, ended_by: Some(ended_by) }),
         SessionCommand::RemoveStep(RemoveStep::Rows { session: SESSION, keys: keys.clone(), last: Some(3) }),

@@ -1,6 +1,6 @@
 //! What goes wrong in runs and in work, and the grounds of decisions on calls: each variant once.
 
-use switchward_machine::{EndReason, Ending, FaultCode, NodeIx, OpenId, RunId, SessionId};
+use switchward_machine::{EndReason, Ending, FaultCode, NodeIx, OpenId, Outcome, RunId, SessionId};
 use switchward_state::delivery::{DeliveryEvent, FailureCode};
 use switchward_state::policy::Authorized;
 use switchward_state::run::{Deferral, EndComment, RunEvent};
@@ -28,6 +28,11 @@ pub(crate) fn events() -> Vec<Event> {
     };
     all.extend([
         Event::Run(RunEvent::Ended { run: RUN, ending, comment }),
+        Event::Run(RunEvent::Ended {
+            run: RUN,
+            ending: Ending::plain(Outcome::Cancelled),
+            comment: EndComment::RemovedAfterBackup,
+        }),
         Event::Run(RunEvent::Deferred { run: RUN, due: Deferral::Fault(fault.clone()) }),
         Event::Work(done(WorkProblem::Fault(fault))),
         Event::Work(done(WorkProblem::Undecided)),
