@@ -7,22 +7,26 @@ mod egress;
 mod ranges;
 mod target;
 
+use switchward_messages::delivery_detail;
+
+use crate::{DeliveryDetail, DeliveryReason};
+
 pub use egress::{Egress, HostRule, HostRuleError, Policies, RulesUnknown};
 pub use ranges::{check_address, special_range};
 pub use target::{Target, TargetHost};
 
-/// Why an address may not be requested.
+/// Why an address may not be requested. Its text is in the words of the crate `messages`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+#[error("{}", delivery_detail(.detail))]
 pub struct Refused {
     /// The stable reason code.
-    pub reason: crate::DeliveryReason,
+    pub reason: DeliveryReason,
     /// What is wrong, for the author of the address. Never contains an address that a name resolves to.
-    pub message: String,
+    pub detail: DeliveryDetail,
 }
 
 impl Refused {
-    fn new(reason: crate::DeliveryReason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+    fn new(reason: DeliveryReason, detail: impl Into<DeliveryDetail>) -> Self {
+        Self { reason, detail: detail.into() }
     }
 }

@@ -50,6 +50,6 @@ pub struct Response {
 
 impl From<Refused> for Failed {
     fn from(refused: Refused) -> Self {
-        Self::new(refused.reason, refused.message)
+        Self::new(refused.reason, refused.detail)
     }
 }

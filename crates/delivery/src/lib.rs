@@ -9,7 +9,8 @@
 //! - [`worker`] takes delivery jobs from the bus, performs them, and hands over the outcomes.
 //!
 //! It must never know how a session is decided or stored, or how an answer gets back to it: it is given a [`bus`] to
-//! take from and [`worker::Answers`] to hand outcomes to.
+//! take from and [`worker::Answers`] to hand outcomes to. Of the crate `state` it uses only the facts of failures, which
+//! `messages` renders.
 //!
 //! Chosen: connections pinned to the addresses that were checked. Rejected: a pool of connections for all tenants, which
 //! would carry what one tenant's rules allowed into another tenant's request.
@@ -31,3 +32,4 @@ pub mod worker;
 pub use failed::Failed;
 pub use secret::Secret;
 pub use switchward_machine::DeliveryReason;
+pub use switchward_state::delivery::DeliveryDetail;

@@ -12,6 +12,7 @@ pub use outbound::{Choice, Fact, Head, OutboundMail, Purpose};
 pub use smtp::{Smtp, SmtpConfig, SmtpTls};
 
 use switchward_mail::Signer;
+use switchward_state::delivery::MailProblem;
 
 use crate::{DeliveryReason, Failed};
 
@@ -116,6 +117,11 @@ impl Sender {
     }
 }
 
-fn invalid(message: impl Into<String>) -> Failed {
-    Failed::new(DeliveryReason::MailInvalid, message)
+fn invalid(problem: MailProblem) -> Failed {
+    Failed::new(DeliveryReason::MailInvalid, problem)
+}
+
+/// A mail that a library refuses to compose.
+fn not_composed(error: impl ToString) -> Failed {
+    Failed::quoting(DeliveryReason::MailInvalid, error.to_string())
 }

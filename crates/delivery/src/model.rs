@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use switchward_state::delivery::ModelProblem;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
@@ -111,8 +112,7 @@ impl Model {
         question.check()?;
         let deadline = deadline.min(self.config.deadline).min(Duration::from_millis(DEADLINE_MS_MAX));
         let begun = Instant::now();
-        let late =
-            || Failed::new(DeliveryReason::Timeout, "too many other questions were open until its deadline");
+        let late = || Failed::new(DeliveryReason::Timeout, ModelProblem::Busy);
         let turn = timeout(deadline, self.turns.acquire()).await.map_err(|_| late())?;
         let _turn = turn.map_err(|_| late())?;
         let answer = self.ask(tenant, question, deadline.saturating_sub(begun.elapsed())).await?;
@@ -120,10 +120,7 @@ impl Model {
         if schema::holds(result_schema, &result) {
             Ok(result)
         } else {
-            Err(Failed::new(
-                DeliveryReason::ModelAnswerInvalid,
-                "the answer does not match the result schema",
-            ))
+            Err(Failed::new(DeliveryReason::ModelAnswerInvalid, ModelProblem::ResultSchema))
         }
     }
 
@@ -188,9 +185,9 @@ fn check_status(response: &Response) -> Result<(), Failed> {
         408 | 500..=599 => DeliveryReason::ModelUnavailable,
         _ => DeliveryReason::ModelRejected,
     };
-    let called = error_type(&response.body).map(|word| format!(" ({word})")).unwrap_or_default();
-    let message = format!("the model's endpoint answered with status {status}{called}");
-    Err(Failed { reason, message, retry_after: response.retry_after })
+    let error = error_type(&response.body).map(str::to_owned);
+    let detail = ModelProblem::Status { status, error }.into();
+    Err(Failed { reason, detail, retry_after: response.retry_after })
 }
 
 /// Returns the endpoint's error type, if it is a plain word.
@@ -201,5 +198,5 @@ fn error_type(body: &Value) -> Option<&str> {
 }
 
 fn not_as_asked() -> Failed {
-    Failed::new(DeliveryReason::ModelAnswerInvalid, "the model's answer does not have the requested form")
+    Failed::new(DeliveryReason::ModelAnswerInvalid, ModelProblem::AnswerForm)
 }

@@ -132,7 +132,7 @@ impl Provider {
     pub fn new(client: Client, config: Config) -> Result<Self, ConfigError> {
         let Config { issuer, client_id, client_secret, redirect, egress } = config;
         let wrong = |key, message: String| ConfigError { key, message };
-        Target::read(&issuer, &egress).map_err(|refused| wrong("issuer", refused.message))?;
+        Target::read(&issuer, &egress).map_err(|refused| wrong("issuer", refused.to_string()))?;
         let issuer = IssuerUrl::new(issuer).map_err(|error| wrong("issuer", error.to_string()))?;
         if issuer.url().query().is_some() || issuer.url().fragment().is_some() {
             return Err(wrong("issuer", "the address has a query or a fragment".to_owned()));

@@ -203,10 +203,10 @@ fn a_mail_that_was_put_off_for_a_cap_is_said_to_wait_until_then() {
     let mut shard = Shard::new();
     let (id, gate, mails) = shard.ask("one", &["kim@acme.example", "dana@acme.example"]);
     let until = START.after_ms(HOUR_MS);
-    let (code, diagnostic) = (FailureCode::MailCap(MailCap::Tenant), String::new());
+    let code = FailureCode::MailCap(MailCap::Tenant);
     let attempt = mails[0].attempt();
     let wait_ms = until.since_ms(shard.now);
-    let defer = DeferEffect { number: mails[0].number, attempt, wait_ms, code, diagnostic, made: false };
+    let defer = DeferEffect { number: mails[0].number, attempt, wait_ms, code, detail: None, made: false };
     shard.execute("", Scope::Session(id), Body::Delivery(DeliveryCommand::DeferEffect(defer)));
     let (unnotified, warnings) = shard.warnings(id, gate);
     assert!(!unnotified, "the other is told");
@@ -236,10 +236,10 @@ fn a_reminder_that_waits_does_not_make_its_person_one_who_knows_nothing() {
     let key = Key::item(TENANT, id, gate);
     let (_, reminders) =
         queued(shard.execute("", Scope::Session(id), Body::Session(SessionCommand::Sweep(Sweep { key }))));
-    let (code, diagnostic) = (FailureCode::MailCap(MailCap::Address), String::new());
+    let code = FailureCode::MailCap(MailCap::Address);
     let (number, attempt) = (reminders[0].number, reminders[0].attempt());
     let wait_ms = HOUR_MS;
-    let defer = DeferEffect { number, attempt, wait_ms, code, diagnostic, made: false };
+    let defer = DeferEffect { number, attempt, wait_ms, code, detail: None, made: false };
     shard.execute("", Scope::Session(id), Body::Delivery(DeliveryCommand::DeferEffect(defer)));
     assert_eq!(shard.warnings(id, gate), (false, Vec::new()));
 }

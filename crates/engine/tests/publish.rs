@@ -16,8 +16,7 @@ use switchward_state::catalogue::{
     Deploy, InstallMachine, InstallTenancy, Role, Settings, Tenancy, TenantOutbox,
 };
 use switchward_state::delivery::{
-    AckEffect, Attempt, DeferEffect, DisabledReason, EffectBody, Endpoint, EventSubject, FailEffect,
-    FailureCode, SourceSecret,
+    AckEffect, Attempt, DeferEffect, DeliveryDetail, DisabledReason, EffectBody, Endpoint, EventSubject, FailEffect, FailureCode, SourceSecret,
 };
 use switchward_state::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TENANT_OUTBOX_MAX};
 use switchward_state::seal::SecretOf;
@@ -307,7 +306,7 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
         attempt,
         wait_ms: 4_000,
         code: FailureCode::Attempt(DeliveryReason::Timeout),
-        diagnostic: "too slow".into(),
+        detail: DeliveryDetail::quote("too slow"),
         made: true,
     };
     let first = Attempt::default();
@@ -329,8 +328,7 @@ fn endpoints_get_events_of_definitions_and_of_disabled_endpoints() {
         "it is found when it is due"
     );
     let ack = |number| Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }));
-    let fail =
-        FailEffect { number: 2, code: FailureCode::WebhookFailed, diagnostic: String::new(), round: Some(0) };
+    let fail = FailEffect { number: 2, code: FailureCode::WebhookFailed, detail: None, round: Some(0) };
     assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 1);
     assert_eq!(rows.execute(Scope::Catalogue, ack(1)).1.len(), 0);
     assert_eq!(rows.execute(Scope::Catalogue, Body::Delivery(DeliveryCommand::FailEffect(fail))).1.len(), 1);

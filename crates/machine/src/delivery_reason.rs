@@ -1,5 +1,8 @@
 //! Why an attempt to deliver something failed: what `delivery` finds out, and what sessions and definitions know of it.
 
+use minicbor::decode::Error as DecodeError;
+use minicbor::encode::{Error as EncodeError, Write};
+use minicbor::{CborLen, Decode, Decoder, Encode, Encoder};
 use std::fmt;
 
 /// Why an attempt failed, with a stable code; a definition may branch on it.
@@ -190,6 +193,25 @@ impl fmt::Display for DeliveryReason {
     }
 }
 
+/// It is stored as its code.
+impl<C> Encode<C> for DeliveryReason {
+    fn encode<W: Write>(&self, e: &mut Encoder<W>, _: &mut C) -> Result<(), EncodeError<W::Error>> {
+        e.str(self.code())?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for DeliveryReason {
+    fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Self, DecodeError> {
+        Self::from_code(d.str()?).ok_or_else(|| DecodeError::message("the reason of a delivery is unknown"))
+    }
+}
+
+impl<C> CborLen<C> for DeliveryReason {
+    fn cbor_len(&self, ctx: &mut C) -> usize {
+        self.code().cbor_len(ctx)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,6 +221,9 @@ mod tests {
         for (at, reason) in DeliveryReason::ALL.into_iter().enumerate() {
             assert_eq!(reason as usize, at, "{reason}");
             assert_eq!(DeliveryReason::from_code(reason.code()), Some(reason));
+            let bytes = minicbor::to_vec(reason).expect("encoding into memory cannot fail");
+            assert_eq!(minicbor::len(reason), bytes.len());
+            assert_eq!(minicbor::decode::<DeliveryReason>(&bytes).expect("it is a reason"), reason);
         }
         assert_eq!(DeliveryReason::ALL.len(), DeliveryReason::ModelAnswerCut as usize + 1);
         assert_eq!(DeliveryReason::from_code("lost"), None);

@@ -20,6 +20,7 @@ pub use en::answering::{
 pub use en::closed::outcome;
 pub use en::command_line as cli;
 pub use en::deliveries::delivery_failure;
+pub use en::delivery_details::delivery_detail;
 pub use en::directory::directory_warning;
 pub use en::evidence::reply_evidence;
 pub use en::faults::{end_comment, fault, result_problem, work_problem};

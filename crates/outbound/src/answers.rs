@@ -10,7 +10,7 @@ use switchward_delivery::{DeliveryReason, Failed};
 use switchward_machine::{Digest, Micros, OpenId};
 use switchward_shard::{Cluster, Failure};
 use switchward_state::delivery::{AckEffect, Attempt, DeferEffect, DeliveryCommand, FailEffect, FailureCode};
-use switchward_state::work::{CompleteWork, FailWork, WorkCommand};
+use switchward_state::work::{CompleteWork, FailWork, WorkCommand, WorkFailure};
 use switchward_state::{Body, Command, OutboxScope, Reason, RequestId, Scope, ViewError};
 use switchward_webhook::retry::wait;
 
@@ -111,8 +111,8 @@ impl ToShards {
 
     /// What comes of a failed attempt to deliver an effect: another attempt, or a dead letter.
     fn failed(&self, job: &JobHead, number: u64, attempt: Attempt, failed: Failed) -> DeliveryCommand {
-        let Failed { reason, message: diagnostic, .. } = failed;
-        let wanted = failed.retry_after;
+        let Failed { reason, detail, retry_after: wanted } = failed;
+        let detail = Some(detail);
         let (wait, dead) = match &job.channel {
             JobChannel::Event { .. } => {
                 let again = reason != DeliveryReason::ReceiverGone;
@@ -127,12 +127,12 @@ impl ToShards {
         match wait {
             Some(wait) => {
                 let code = FailureCode::Attempt(reason);
-                let defer = DeferEffect { number, attempt, wait_ms: wait, code, diagnostic, made: true };
+                let defer = DeferEffect { number, attempt, wait_ms: wait, code, detail, made: true };
                 DeliveryCommand::DeferEffect(defer)
             }
             None => {
                 let (code, round) = (dead, Some(attempt.round));
-                DeliveryCommand::FailEffect(FailEffect { number, code, diagnostic, round })
+                DeliveryCommand::FailEffect(FailEffect { number, code, detail, round })
             }
         }
     }
@@ -192,10 +192,10 @@ fn done(job: &JobHead, item: OpenId, fence: u64, outcome: Outcome) -> Option<Com
         }
         // It was not begun, and so is no attempt: when its lease is over, it goes out again.
         Err(Failed { reason: DeliveryReason::NotBegun, .. }) => return None,
-        Err(Failed { reason, message, .. }) => {
-            let message = format!("{reason}: {message}");
+        Err(Failed { reason, detail, .. }) => {
+            let failure = WorkFailure::Attempt { reason, detail };
             // No answer came in: it, or an attempt before it, may have been done all the same.
-            WorkCommand::Fail(FailWork { item, fence, message, cost, tokens, unknown: true })
+            WorkCommand::Fail(FailWork { item, fence, failure, cost, tokens, unknown: true })
         }
     };
     // A job that is done twice may have two outcomes; the first is taken.

@@ -104,8 +104,8 @@ impl Caps {
         };
         let Attempted { tenant, session, effect, .. } = attempted;
         let (number, attempt, wait_ms) = (effect.number, effect.attempt(), full.until.since_ms(now));
-        let (code, diagnostic) = (FailureCode::MailCap(full.cap), String::new());
-        let defer = DeferEffect { number, attempt, wait_ms, code, diagnostic, made: false };
+        let code = FailureCode::MailCap(full.cap);
+        let defer = DeferEffect { number, attempt, wait_ms, code, detail: None, made: false };
         let body = Body::Delivery(DeliveryCommand::DeferEffect(defer));
         submit(shard, *tenant, *session, body).await.map(|()| Admitted::Deferred)
     }

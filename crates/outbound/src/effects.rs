@@ -230,7 +230,7 @@ async fn unsent(
         tracing::warn!(%code, "mails become dead letters: the configuration has no [mail]");
     }
     let named = Named { key: due.key.clone(), session, number: effect.number, round: effect.round() };
-    give_up(shard, &named, FailureCode::MailNotConfigured, String::new()).await.map(|()| true)
+    give_up(shard, &named, Unsent::from(FailureCode::MailNotConfigured)).await.map(|()| true)
 }
 
 /// An effect: its key, its session, its number there, and how often it was sent again.
@@ -280,8 +280,8 @@ async fn pack(
             let ack = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: effect.number }));
             return submit(shard, tenant, session, ack).await.map(|()| Packing::Nothing);
         }
-        Prepared::Fail(Unsent { code, diagnostic }) => {
-            return give_up(shard, &named, code, diagnostic).await.map(|()| Packing::Nothing);
+        Prepared::Fail(unsent) => {
+            return give_up(shard, &named, unsent).await.map(|()| Packing::Nothing);
         }
     };
     let (attempt, stream) = (effect.attempt(), input.stream());
@@ -316,7 +316,7 @@ async fn publish(
         match error {
             BusError::Size { .. } => {
                 // It will never fit, and must not stand before the others.
-                give_up(shard, &due, FailureCode::TooLarge, String::new()).await?;
+                give_up(shard, &due, Unsent::from(FailureCode::TooLarge)).await?;
             }
             BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. } => {
                 wait = Some(retry_after);
@@ -372,9 +372,10 @@ fn prepare(
 }
 
 /// An effect that will never go out must not stand before the others.
-async fn give_up(shard: &Shard, due: &Named, code: FailureCode, diagnostic: String) -> Result<(), Failure> {
+async fn give_up(shard: &Shard, due: &Named, unsent: Unsent) -> Result<(), Failure> {
     let (number, round) = (due.number, Some(due.round));
-    let fail = FailEffect { number, code, diagnostic, round };
+    let Unsent { code, detail } = unsent;
+    let fail = FailEffect { number, code, detail, round };
     submit(shard, due.key.tenant(), due.session, Body::Delivery(DeliveryCommand::FailEffect(fail))).await
 }
 

@@ -18,19 +18,18 @@ pub(super) async fn watch(cluster: &Cluster, tenant: TenantId, id: &str, outcome
     let Some(endpoint) = endpoint(cluster, tenant, id) else { return };
     let (verdict, failure) = match outcome {
         Ok(_) => (AttemptOutcome::Delivered, None),
-        Err(Failed { reason, message, .. }) => {
+        Err(Failed { reason, detail, .. }) => {
             let verdict = if *reason == DeliveryReason::ReceiverGone {
                 AttemptOutcome::Gone
             } else {
                 AttemptOutcome::Failed
             };
             let code = FailureCode::Attempt(*reason);
-            (verdict, Some((code, cut(message, ENDPOINT_FAILURE_BYTES_MAX))))
+            (verdict, Some((code, detail.clone().within(ENDPOINT_FAILURE_BYTES_MAX))))
         }
     };
     let (health, now) = (endpoint.health.unwrap_or_default(), cluster.now());
-    let failed = failure.as_ref().map(|(code, diagnostic)| (code, diagnostic.as_str()));
-    if health.after(failed, now).is_some() {
+    if health.after(failure.as_ref(), now).is_some() {
         change(cluster, tenant, ChangeEndpoint::Note { id: id.to_owned(), failure }).await;
     }
     let time = |time: switchward_machine::Time| Duration::from_millis(time.0);
@@ -66,10 +65,6 @@ async fn change(cluster: &Cluster, tenant: TenantId, change: ChangeEndpoint) {
     }
 }
 
-fn cut(text: &str, most: usize) -> String {
-    text[..text.floor_char_boundary(most)].to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -78,6 +73,7 @@ mod tests {
     use switchward_delivery::worker::Delivered;
     use switchward_machine::Time;
     use switchward_shard::{ClusterOptions, ManualClock};
+    use switchward_state::delivery::ExchangeProblem;
     use switchward_state::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
     use switchward_state::seal::{KeyRing, RingKey, SecretOf};
     use switchward_store::{DataDir, StoreError};
@@ -130,7 +126,7 @@ mod tests {
     async fn attempt(cluster: &Cluster, failure: Option<DeliveryReason>) -> Endpoint {
         let outcome = match failure {
             None => Ok(Delivered::Webhook { status: 204 }),
-            Some(reason) => Err(Failed::new(reason, "it answered 500")),
+            Some(reason) => Err(Failed::new(reason, ExchangeProblem::EndpointStatus { status: 500 })),
         };
         watch(cluster, TenantId(1), "ops", &outcome).await;
         endpoint(cluster, TenantId(1), "ops").unwrap()

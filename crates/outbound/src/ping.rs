@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_bus::Bus;
-use switchward_delivery::channels::{Event, PingAnswer, Webhook, ping};
+use switchward_delivery::channels::{Event, PingAnswer, PingFailure, Webhook, ping};
 use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
 use switchward_delivery::{DeliveryReason, Failed, http::Client};
 use switchward_gateway::{
@@ -14,7 +14,7 @@ use switchward_gateway::{
 };
 use switchward_machine::{OpenId, SessionId, TenantId};
 use switchward_shard::{Clock as _, Cluster, SystemClock, TenantPermits};
-use switchward_state::delivery::{Endpoint, FailureCode};
+use switchward_state::delivery::{DeliveryDetail, Endpoint, FailureCode, PingProblem};
 use switchward_webhook::{Body, Data, EventType, Group};
 
 use crate::render::webhook;
@@ -27,8 +27,6 @@ const ON_THE_WAY: Duration = Duration::from_secs(5);
 const WAITING_MAX: usize = 32;
 /// The same of one tenant.
 const WAITING_OF_TENANT_MAX: usize = 8;
-const BUSY: &str =
-    "too many messages to endpoints wait at this server for their answers; send it again later";
 /// The session that examples are about; there is none of that name.
 const EXAMPLE: SessionId = SessionId([0; 16]);
 /// The session of jobs that are about the tenant itself.
@@ -56,7 +54,7 @@ impl Pinger {
 
     async fn send(&self, tenant: TenantId, message_id: &str, event: Event) -> PingAnswer {
         let Some(_waits) = self.waiting.take(tenant) else {
-            return PingAnswer::failed(Failed::new(DeliveryReason::NotBegun, BUSY));
+            return PingAnswer::failed(Failed::new(DeliveryReason::NotBegun, PingProblem::Busy));
         };
         match &self.by {
             PingedBy::ThisProcess(client) => ping(client, tenant.0, &event, PATIENCE).await,
@@ -78,7 +76,6 @@ impl Pinger {
         message_id: &str,
         event: Event,
     ) -> Result<PingAnswer, Failed> {
-        let not_sent = |why: String| Failed::new(DeliveryReason::NotBegun, why);
         let job = DeliveryJob {
             tenant,
             session: NO_SESSION,
@@ -89,14 +86,13 @@ impl Pinger {
             traceparent: None,
         };
         let published = bus.publish(job.input.stream(), job.envelope()).await;
-        published.map_err(|error| not_sent(error.to_string()))?;
-        let unknown = |why: &str| Failed::new(DeliveryReason::Timeout, why);
+        published.map_err(|error| Failed::quoting(DeliveryReason::NotBegun, error.to_string()))?;
+        let unknown = |problem: PingProblem| Failed::new(DeliveryReason::Timeout, problem);
         let answer = bus.answered(&job.name(), PATIENCE + ON_THE_WAY).await;
-        let answer = answer.map_err(|error| unknown(&format!("the message may have been sent: {error}")))?;
-        let answer = answer.ok_or_else(|| {
-            unknown("no delivery process has answered in time; the message may have been sent")
-        })?;
-        PingAnswer::decode(&answer).ok_or_else(|| unknown("a delivery process has answered something else"))
+        let answer =
+            answer.map_err(|error| unknown(PingProblem::AnswerLost { diagnostic: error.to_string() }))?;
+        let answer = answer.ok_or_else(|| unknown(PingProblem::NoAnswer))?;
+        PingAnswer::decode(&answer).ok_or_else(|| unknown(PingProblem::AnswerForm))
     }
 }
 
@@ -107,26 +103,29 @@ impl Pings for Pinger {
         let made = Body::new(kind, Duration::from_millis(now.0), example(name, endpoint, kind));
         let body = match made.and_then(|body| body.to_json()) {
             Ok(body) => body,
-            Err(error) => return failed(Pinged::default(), FailureCode::WebhookFailed, error.to_string()),
+            Err(error) => return not_made(Pinged::default(), error.to_string()),
         };
         let pinged = Pinged { message_id, body, ..Pinged::default() };
         let ring = self.cluster.ring();
         let signed = webhook::signed(&ring, number, endpoint, &pinged.message_id, now, pinged.body.clone());
         let event = match signed {
             Ok(event) => event,
-            Err(why) => return failed(pinged, FailureCode::WebhookFailed, why),
+            Err(why) => return not_made(pinged, why),
         };
         let PingAnswer { status, failure, took_ms } = self.send(number, &pinged.message_id, event).await;
         let pinged = Pinged { status, took: Duration::from_millis(took_ms), ..pinged };
         match failure {
-            Some(why) => failed(pinged, FailureCode::Attempt(why.reason), why.message),
+            Some(PingFailure { reason, detail }) => {
+                Pinged { code: Some(FailureCode::Attempt(reason)), detail: Some(detail), ..pinged }
+            }
             None => pinged,
         }
     }
 }
 
-fn failed(pinged: Pinged, code: FailureCode, message: String) -> Pinged {
-    Pinged { code: Some(code), message, ..pinged }
+/// A message that a library refuses to make or to sign.
+fn not_made(pinged: Pinged, error: String) -> Pinged {
+    Pinged { code: Some(FailureCode::WebhookFailed), detail: DeliveryDetail::quote(error), ..pinged }
 }
 
 /// The example data of a message of this type: names that do not exist.

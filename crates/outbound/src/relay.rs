@@ -18,8 +18,9 @@ use switchward_delivery::{DeliveryReason, Failed};
 use switchward_engine::WorkView;
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
 use switchward_shard::{Failure, Shard};
+use switchward_state::delivery::JobProblem;
 use switchward_state::session::ReplyTokens;
-use switchward_state::work::{FailWork, LeaseWork, ReleaseWork, SERVER_WORKER, WorkCommand};
+use switchward_state::work::{FailWork, LeaseWork, ReleaseWork, SERVER_WORKER, WorkCommand, WorkFailure};
 use switchward_state::{Body, Command, Reply, Scope, ViewError};
 use tokio::sync::watch;
 
@@ -191,14 +192,14 @@ async fn publish(
             }
             // It will never fit, and must not stand before the others.
             Err(BusError::Size { .. }) => {
-                unsendable.push((leased, "the work item is too large to be sent".to_owned()));
+                unsendable.push((leased, WorkFailure::TooLarge));
             }
             Err(error) => refused.push((leased, error)),
         }
     }
-    for (leased, message) in unsendable {
+    for (leased, failure) in unsendable {
         let (tenant, session, item) = leased.name;
-        submit(shard, tenant, session, fail(item, leased.fence, message)).await.map(drop)?;
+        submit(shard, tenant, session, fail(item, leased.fence, failure)).await.map(drop)?;
     }
     Ok(refused)
 }
@@ -207,7 +208,7 @@ async fn publish(
 fn pack(
     view: &ShardView,
     leased: Vec<Leased>,
-    unsendable: &mut Vec<(Leased, String)>,
+    unsendable: &mut Vec<(Leased, WorkFailure)>,
 ) -> Vec<(Leased, Envelope)> {
     let mut packed = Vec::new();
     for leased in leased {
@@ -219,7 +220,9 @@ fn pack(
                 let envelope = job(&leased, &work, input).envelope();
                 packed.push((leased, envelope));
             }
-            Err(why) => unsendable.push((leased, format!("{}: {}", why.reason, why.message))),
+            Err(Failed { reason, detail, .. }) => {
+                unsendable.push((leased, WorkFailure::Attempt { reason, detail }));
+            }
         }
     }
     packed
@@ -262,9 +265,9 @@ fn lease(item: OpenId) -> Body {
 }
 
 /// Ends work that cannot be sent. An earlier attempt at it may have been done.
-fn fail(item: OpenId, fence: u64, message: String) -> Body {
+fn fail(item: OpenId, fence: u64, failure: WorkFailure) -> Body {
     let (cost, tokens, unknown) = (Micros(0), 0, true);
-    Body::Work(WorkCommand::Fail(FailWork { item, fence, message, cost, tokens, unknown }))
+    Body::Work(WorkCommand::Fail(FailWork { item, fence, failure, cost, tokens, unknown }))
 }
 
 /// Forgets what is done, given back or lost.
@@ -313,7 +316,7 @@ fn input(work: &WorkView, stored: &Value) -> Result<JobInput, Failed> {
         WorkKind::Classify => Kind::Classify,
         WorkKind::Intent => Kind::Intent,
         WorkKind::Agent | WorkKind::Delegate => {
-            return Err(Failed::new(DeliveryReason::JobInvalid, "only workers do this kind of work"));
+            return Err(Failed::new(DeliveryReason::JobInvalid, JobProblem::WorkersOnly));
         }
     };
     let question = Question::read(kind, stored)?;

@@ -3,7 +3,7 @@
 use switchward_machine::{Channel, OpenId};
 
 use crate::approval::ReplyEvidence;
-use crate::delivery::{FailureCode, MessageText};
+use crate::delivery::{DeliveryDetail, FailureCode, MessageText};
 use crate::run::{EndComment, Fault};
 use crate::session::SessionWarning;
 use crate::work::WorkProblem;
@@ -34,8 +34,8 @@ pub enum PublicValue {
     Warning(SessionWarning),
     /// What the checks of a mail have shown of its origin.
     ReplyEvidence(ReplyEvidence),
-    /// Why a delivery has failed, and its diagnostic, maybe empty.
-    DeliveryFailure(FailureCode, String),
+    /// Why a delivery has failed, and what exactly has gone wrong; `None` if the code says it all.
+    DeliveryFailure(FailureCode, Option<DeliveryDetail>),
 }
 
 impl PublicEvent {

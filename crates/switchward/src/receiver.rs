@@ -47,7 +47,7 @@ impl Policies for Here {
 pub(crate) fn near(to: &str) -> Result<(), String> {
     let message = "cannot be checked";
     let egress = Here.egress(0).map_err(|_| message.to_owned())?;
-    let target = Target::read(to, &egress).map_err(|refused| refused.message)?;
+    let target = Target::read(to, &egress).map_err(|refused| refused.to_string())?;
     let here = match target.host() {
         TargetHost::Name(name) => name == "localhost" || name.ends_with(".localhost"),
         TargetHost::Address(address) => address.is_loopback(),

@@ -1,11 +1,13 @@
 //! Samples of what goes wrong in runs, and of the grounds of decisions on calls.
 
-use switchward_machine::{EndReason, Ending, FaultCode, FieldType, Micros, Outcome, Port};
+use switchward_machine::{DeliveryReason, EndReason, Ending, FaultCode, FieldType, Micros, Outcome, Port};
 use switchward_state::catalogue::DefaultSetIn;
+use switchward_state::delivery::JobProblem;
 use switchward_state::policy::{CallGrounds, CallProblem, MatchedRule, Shortage};
 use switchward_state::run::{
     EndedRun, Fault, FaultCause, OutboxExcess, RecipientsProblem, ResultProblem, WriteProblem,
 };
+use switchward_state::work::WorkFailure;
 
 /// Every cause of a fault at least once, and faults that have ended runs: stored forms and texts are checked with them.
 #[must_use]
@@ -44,12 +46,15 @@ fn operations() -> Vec<FaultCause> {
 }
 
 fn work() -> Vec<FaultCause> {
+    let detail = JobProblem::WorkersOnly.into();
     vec![
         FaultCause::WorkInputBytes,
         FaultCause::NoInputObject,
         FaultCause::HttpStatus { status: 503 },
-        FaultCause::Worker { text: "no printer answers".into() },
-        FaultCause::Worker { text: String::new() },
+        FaultCause::Worker(WorkFailure::Reported { text: "no printer answers".into() }),
+        FaultCause::Worker(WorkFailure::Reported { text: String::new() }),
+        FaultCause::Worker(WorkFailure::Attempt { reason: DeliveryReason::JobInvalid, detail }),
+        FaultCause::Worker(WorkFailure::TooLarge),
         FaultCause::LeasesLapsed,
     ]
 }

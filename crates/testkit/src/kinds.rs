@@ -4,13 +4,17 @@ use std::collections::BTreeSet;
 use switchward_state::Event;
 use switchward_state::approval::{ApprovalEvent, PageCodeStep, VoteFact};
 use switchward_state::catalogue::{AssistantFact, CatalogueEvent, TenantFact, VersionFact};
-use switchward_state::delivery::{DeliveryEvent, EffectBody, EventProblem, FailureCode, WebhookSourceFact};
+use switchward_state::delivery::{
+    AddressProblem, DeliveryDetail, DeliveryEvent, EffectBody, EventProblem, ExchangeProblem, FailureCode,
+    HeaderProblem, JobProblem, MailProblem, ModelProblem, PingProblem, RequestProblem, SizedPart,
+    WebhookSourceFact,
+};
 use switchward_state::policy::{CallGrounds, CallProblem, PolicyEvent, PolicyFact, Shortage};
 use switchward_state::run::{
     Deferral, FaultCause, OutboxExcess, PendingFact, RecipientsProblem, ResultProblem, RunEvent, WriteProblem,
 };
 use switchward_state::session::{GateTrouble, NoAudience, RemovalFact, SessionEvent, SessionWarning};
-use switchward_state::work::{OpenItemBody, WorkEvent};
+use switchward_state::work::{OpenItemBody, WorkEvent, WorkFailure};
 
 /// An enum of events or of facts.
 pub trait Kinds {
@@ -109,14 +113,46 @@ kinds! { FailureCode: Attempt WebhookFailed TooLarge MailNotConfigured MailCap R
 }
 kinds! { EventProblem: EndpointDisabled NoSession UnknownType UnknownSubject; }
 
+kinds! { DeliveryDetail: Quoted;
+    TooLarge(Self::TooLarge { part, .. }) => part, SizedPart;
+    Address(Self::Address(problem)) => problem, AddressProblem;
+    Request(Self::Request(problem)) => problem, RequestProblem;
+    Exchange(Self::Exchange(problem)) => problem, ExchangeProblem;
+    Mail(Self::Mail(problem)) => problem, MailProblem;
+    Model(Self::Model(problem)) => problem, ModelProblem;
+    Job(Self::Job(problem)) => problem, JobProblem;
+    Ping(Self::Ping(problem)) => problem, PingProblem;
+}
+kinds! { SizedPart: Address Headers Body Data Result; }
+kinds! { AddressProblem: Characters Unreadable Scheme HttpsOnly Login NoHost HostLength HostCharacters HostNotListed NoPort
+    PortNotListed NotPublic Unresolved RulesUnknown;
+}
+kinds! { RequestProblem: Unreadable Method TooManyHeaders BodyJson BodyText HeaderText;
+    Header(Self::Header { problem, .. }) => problem, HeaderProblem;
+}
+kinds! { HeaderProblem: Name OfServer ControlCharacter Value; }
+kinds! { ExchangeProblem: Setup NotConnected ConnectTime Tls AnswerTime Broken AnswerSize Compressed ReceiverStatus
+    EndpointStatus Status NoStatus;
+}
+kinds! { MailProblem: NotConfigured Sender Address ReplyAddress Author TooManyAddresses Characters Length NoContentType Tls
+    NoReply TooSlow;
+}
+kinds! { ModelProblem: NotConfigured Busy Unreadable TooManyChoices NoChoices NameLength InstructionsLength Status Declined
+    AnswerCut AnswerForm ResultSchema;
+}
+kinds! { JobProblem: Late WorkersOnly; }
+kinds! { PingProblem: Busy AnswerLost NoAnswer AnswerForm; }
+
 kinds! { FaultCause: TooManyOperations NoValue Expression WrittenBytes NoList TooManyItems TurnBytes WorkInputBytes
-    HttpStatus ChildInput ChildOutput DataFull Template NoInputObject Guard Worker LeasesLapsed UnknownCallee TooManyRuns
+    HttpStatus ChildInput ChildOutput DataFull Template NoInputObject Guard LeasesLapsed UnknownCallee TooManyRuns
     TooDeep Ended Unconnected Drain;
     Write(Self::Write(problem)) => problem, WriteProblem;
     Recipients(Self::Recipients(problem)) => problem, RecipientsProblem;
     Outbox(Self::Outbox(excess)) => excess, OutboxExcess;
+    Worker(Self::Worker(failure)) => failure, WorkFailure;
     Result(Self::Result(problem)) => problem, ResultProblem;
 }
+kinds! { WorkFailure: Reported Attempt TooLarge; }
 kinds! { WriteProblem: Reserved KeyLength TooDeep TooManyKeys Clash TooLarge; }
 kinds! { RecipientsProblem: TooMany Nobody TooManyParticipants NoList AddressLength NoAddress TaskBytes; }
 kinds! { OutboxExcess: ActEffects ActBytes TurnEffects TurnBytes OutboxEffects OutboxBytes MailsOfDay; }

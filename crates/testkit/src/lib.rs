@@ -25,7 +25,7 @@ mod warnings;
 pub use careful::{Careful, CarefulMemory, apart, careful, replayed};
 pub use commands::{CommandGenerator, TENANTS};
 pub use definitions::{CAPABILITIES, Compiled, NAMES, random};
-pub use deliveries::failure_codes;
+pub use deliveries::{delivery_details, failure_codes};
 pub use faults::{call_grounds, faults, result_problems};
 pub use kinds::{Absent, kind, kinds, missing_facts, uncovered};
 pub use linear::{OPERATIONS_MAX, Operation, linearizable};

@@ -1,9 +1,11 @@
 //! The size of results.
 
 use serde_json::Value;
+use switchward_state::delivery::SizedPart;
 
+use crate::failed::length;
 use crate::limits::RESULT_BYTES_MAX;
-use crate::{DeliveryReason, Failed};
+use crate::{DeliveryDetail, DeliveryReason, Failed};
 
 /// Refuses a result that is too large.
 pub(super) fn bounded(result: &Value) -> Result<(), Failed> {
@@ -11,6 +13,6 @@ pub(super) fn bounded(result: &Value) -> Result<(), Failed> {
     if bytes <= RESULT_BYTES_MAX {
         return Ok(());
     }
-    let message = format!("the result has {bytes} bytes as JSON, at most {RESULT_BYTES_MAX} are allowed");
-    Err(Failed::new(DeliveryReason::AnswerTooLarge, message))
+    let (part, bytes, max) = (SizedPart::Result, length(bytes), length(RESULT_BYTES_MAX));
+    Err(Failed::new(DeliveryReason::AnswerTooLarge, DeliveryDetail::TooLarge { part, bytes, max }))
 }

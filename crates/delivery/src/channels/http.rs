@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use switchward_state::delivery::RequestProblem;
 
 use super::CallContext;
 use super::bounds::bounded;
@@ -32,7 +33,8 @@ impl HttpRequest {
     /// [`DeliveryReason::JobInvalid`] if a field is missing or has another type.
     pub fn read(input: &Value) -> Result<Self, Failed> {
         Self::deserialize(input).map_err(|error| {
-            Failed::new(DeliveryReason::JobInvalid, format!("the request cannot be read: {error}"))
+            let problem = RequestProblem::Unreadable { diagnostic: error.to_string() };
+            Failed::new(DeliveryReason::JobInvalid, problem)
         })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use switchward_state::delivery::MailProblem;
+
 use super::CallContext;
 use crate::mail::{OutboundMail, Post, Sender, compose};
 use crate::{DeliveryReason, Failed};
@@ -22,10 +24,10 @@ pub(crate) async fn perform(
     outbound: &OutboundMail,
 ) -> Result<String, Failed> {
     let Some(channel) = channel else {
-        return Err(Failed::new(DeliveryReason::NotConfigured, "this server has no mail server configured"));
+        return Err(Failed::new(DeliveryReason::NotConfigured, MailProblem::NotConfigured));
     };
     let mail = compose(outbound, &channel.sender)?;
-    let late = || Failed::new(DeliveryReason::Timeout, "the mail server took too long");
+    let late = || Failed::new(DeliveryReason::Timeout, MailProblem::TooSlow);
     let sent = tokio::time::timeout(call.deadline, channel.post.send(call.tenant, &mail));
     sent.await.unwrap_or_else(|_| Err(late())).map(|()| mail.message_id)
 }

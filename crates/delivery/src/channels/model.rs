@@ -1,6 +1,7 @@
 //! Questions to a language model.
 
 use serde_json::Value;
+use switchward_state::delivery::ModelProblem;
 
 use super::CallContext;
 use super::bounds::bounded;
@@ -15,7 +16,7 @@ pub(crate) async fn perform(
     result_schema: &Value,
 ) -> Result<Value, Failed> {
     let Some(model) = model else {
-        return Err(Failed::new(DeliveryReason::NotConfigured, "this server has no model configured"));
+        return Err(Failed::new(DeliveryReason::NotConfigured, ModelProblem::NotConfigured));
     };
     let result = model.perform(call.tenant, question, result_schema, call.deadline).await?;
     bounded(&result).map(|()| result)

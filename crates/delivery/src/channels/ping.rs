@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use switchward_machine::DeliveryReason;
+use switchward_state::delivery::DeliveryDetail;
 
 use super::webhook::{Event, judged};
 use crate::Failed;
@@ -29,16 +30,16 @@ pub struct PingFailure {
     /// Sent as its code.
     #[serde(with = "reason_code")]
     pub reason: DeliveryReason,
-    /// What happened, for people.
-    pub message: String,
+    /// What has gone wrong, for people.
+    pub detail: DeliveryDetail,
 }
 
 impl PingAnswer {
     /// The answer to a message that was not sent, or whose answer is not known.
     #[must_use]
     pub fn failed(failed: Failed) -> Self {
-        let Failed { reason, message, .. } = failed;
-        Self { status: None, failure: Some(PingFailure { reason, message }), took_ms: 0 }
+        let Failed { reason, detail, .. } = failed;
+        Self { status: None, failure: Some(PingFailure { reason, detail }), took_ms: 0 }
     }
 
     /// The bytes that are sent.
@@ -61,27 +62,29 @@ pub async fn ping(client: &Client, tenant: u32, event: &Event, deadline: Duratio
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let status = answer.as_ref().ok().map(|answer| answer.status);
     let failure = answer.and_then(|answer| judged(&answer)).err();
-    let failure = failure.map(|Failed { reason, message, .. }| PingFailure { reason, message });
+    let failure = failure.map(|Failed { reason, detail, .. }| PingFailure { reason, detail });
     PingAnswer { status, failure, took_ms }
 }
 
 #[cfg(test)]
 mod tests {
+    use switchward_state::delivery::{ExchangeProblem, JobProblem};
+
     use super::*;
 
     #[test]
     fn answers_keep_their_form() {
-        let failure =
-            Some(PingFailure { reason: DeliveryReason::ReceiverGone, message: "it is gone".to_owned() });
+        let detail = ExchangeProblem::EndpointStatus { status: 410 }.into();
+        let failure = Some(PingFailure { reason: DeliveryReason::ReceiverGone, detail });
         for (answer, text) in [
             (PingAnswer { status: Some(204), failure: None, took_ms: 12 }, r#"{"status":204,"took_ms":12}"#),
             (
                 PingAnswer { status: Some(410), failure, took_ms: 7 },
-                r#"{"status":410,"failure":{"reason":"receiver_gone","message":"it is gone"},"took_ms":7}"#,
+                r#"{"status":410,"failure":{"reason":"receiver_gone","detail":{"exchange":{"endpoint_status":{"status":410}}}},"took_ms":7}"#,
             ),
             (
-                PingAnswer::failed(Failed::new(DeliveryReason::NotBegun, "too late")),
-                r#"{"failure":{"reason":"not_begun","message":"too late"},"took_ms":0}"#,
+                PingAnswer::failed(Failed::new(DeliveryReason::NotBegun, JobProblem::Late)),
+                r#"{"failure":{"reason":"not_begun","detail":{"job":"late"}},"took_ms":0}"#,
             ),
         ] {
             assert_eq!(String::from_utf8(answer.encode()).unwrap(), text);
@@ -89,6 +92,7 @@ mod tests {
         }
         let newer = br#"{"status":204,"took_ms":12,"newer":true}"#;
         assert_eq!(PingAnswer::decode(newer).and_then(|answer| answer.status), Some(204));
-        assert_eq!(PingAnswer::decode(br#"{"failure":{"reason":"unknown","message":""},"took_ms":0}"#), None);
+        let unknown = br#"{"failure":{"reason":"unknown","detail":{"job":"late"}},"took_ms":0}"#;
+        assert_eq!(PingAnswer::decode(unknown), None);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use switchward_state::delivery::ExchangeProblem;
 use switchward_webhook::retry::{Attempt, AttemptOutcome};
 
 use super::CallContext;
@@ -81,7 +82,7 @@ async fn send_message(client: &Client, call: &CallContext<'_>, message: &Message
     if (200..300).contains(&status) {
         return Ok(status);
     }
-    Err(Failed::new(DeliveryReason::ReceiverRefused, format!("the receiver answered {status}")))
+    Err(Failed::new(DeliveryReason::ReceiverRefused, ExchangeProblem::ReceiverStatus { status }))
 }
 
 /// Returns the content type and the body of a message.
@@ -105,12 +106,12 @@ async fn send_event(client: &Client, call: &CallContext<'_>, event: &Event) -> R
 /// It is not a success; an endpoint that is gone fails with a reason of its own.
 pub(super) fn judged(response: &Response) -> Result<u16, Failed> {
     let (status, retry_after) = (response.status, response.retry_after);
-    let message = format!("the endpoint answered {status}");
+    let problem = ExchangeProblem::EndpointStatus { status };
     match Attempt::Answered(status).verdict() {
         AttemptOutcome::Delivered => Ok(status),
-        AttemptOutcome::Gone => Err(Failed::new(DeliveryReason::ReceiverGone, message)),
+        AttemptOutcome::Gone => Err(Failed::new(DeliveryReason::ReceiverGone, problem)),
         AttemptOutcome::Failed => {
-            Err(Failed { retry_after, ..Failed::new(DeliveryReason::ReceiverRefused, message) })
+            Err(Failed { retry_after, ..Failed::new(DeliveryReason::ReceiverRefused, problem) })
         }
     }
 }

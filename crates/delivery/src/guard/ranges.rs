@@ -5,6 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use switchward_state::delivery::AddressProblem;
+
 use super::Refused;
 use super::egress::Egress;
 use crate::DeliveryReason;
@@ -98,10 +100,7 @@ pub fn check_address(address: IpAddr, egress: &Egress) -> Result<(), Refused> {
         None => Ok(()),
         Some(_) if egress.allow_loopback && address.is_loopback() => Ok(()),
         Some("private" | "unique local") if egress.allow_private => Ok(()),
-        Some(_) => {
-            let message = "the address is not in the public network";
-            Err(Refused::new(DeliveryReason::AddressRefused, message))
-        }
+        Some(_) => Err(Refused::new(DeliveryReason::AddressRefused, AddressProblem::NotPublic)),
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::net::IpAddr;
 
+use switchward_state::delivery::{AddressProblem, SizedPart};
 use url::{Host, Url};
 
 use super::Refused;
 use super::egress::Egress;
 use super::ranges::check_address;
-use crate::DeliveryReason;
+use crate::failed::length;
 use crate::limits::{HOST_BYTES_MAX, URL_BYTES_MAX};
+use crate::{DeliveryDetail, DeliveryReason};
 
 /// An address that may be requested, as far as can be checked without resolving its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,23 +41,17 @@ impl Target {
         let url = read_url(text)?;
         check_scheme(&url, egress)?;
         if !url.username().is_empty() || url.password().is_some() || authority(text).contains('@') {
-            return Err(Refused::new(
-                DeliveryReason::UrlInvalid,
-                "the address contains a user name or a password",
-            ));
+            return Err(Refused::new(DeliveryReason::UrlInvalid, AddressProblem::Login));
         }
         let host = host_of(&url)?;
         let port = url
             .port_or_known_default()
-            .ok_or_else(|| Refused::new(DeliveryReason::PortRefused, "the address has no port"))?;
+            .ok_or_else(|| Refused::new(DeliveryReason::PortRefused, AddressProblem::NoPort))?;
         if !egress.ports.contains(&port) {
-            return Err(Refused::new(DeliveryReason::PortRefused, format!("the port {port} is not allowed")));
+            return Err(Refused::new(DeliveryReason::PortRefused, AddressProblem::PortNotListed { port }));
         }
         if !egress.allows_host(&host) {
-            return Err(Refused::new(
-                DeliveryReason::HostRefused,
-                "the host is not on the list of allowed hosts",
-            ));
+            return Err(Refused::new(DeliveryReason::HostRefused, AddressProblem::HostNotListed));
         }
         match host {
             Host::Domain(_) => {}
@@ -90,17 +86,16 @@ impl Target {
 
 /// Refuses what parsers disagree about before the parser sees it.
 fn read_url(text: &str) -> Result<Url, Refused> {
+    let refused = |detail: DeliveryDetail| Refused::new(DeliveryReason::UrlInvalid, detail);
     if text.len() > URL_BYTES_MAX {
-        let message = format!("the address has {} bytes, at most {URL_BYTES_MAX} are allowed", text.len());
-        return Err(Refused::new(DeliveryReason::UrlInvalid, message));
+        let (part, bytes, max) = (SizedPart::Address, length(text.len()), length(URL_BYTES_MAX));
+        return Err(refused(DeliveryDetail::TooLarge { part, bytes, max }));
     }
     if text.chars().any(|char| char.is_control() || char.is_whitespace() || char == '\\') {
-        let message = "the address contains a space, a control character or a backslash";
-        return Err(Refused::new(DeliveryReason::UrlInvalid, message));
+        return Err(refused(AddressProblem::Characters.into()));
     }
-    let mut url = Url::parse(text).map_err(|error| {
-        Refused::new(DeliveryReason::UrlInvalid, format!("the address cannot be read: {error}"))
-    })?;
+    let mut url = Url::parse(text)
+        .map_err(|error| refused(AddressProblem::Unreadable { diagnostic: error.to_string() }.into()))?;
     url.set_fragment(None);
     Ok(url)
 }
@@ -109,22 +104,22 @@ fn check_scheme(url: &Url, egress: &Egress) -> Result<(), Refused> {
     match url.scheme() {
         "https" => Ok(()),
         "http" if egress.allow_http => Ok(()),
-        "http" => Err(Refused::new(DeliveryReason::SchemeRefused, "only https is allowed here")),
-        _ => Err(Refused::new(DeliveryReason::SchemeRefused, "only http and https are allowed")),
+        "http" => Err(Refused::new(DeliveryReason::SchemeRefused, AddressProblem::HttpsOnly)),
+        _ => Err(Refused::new(DeliveryReason::SchemeRefused, AddressProblem::Scheme)),
     }
 }
 
 fn host_of(url: &Url) -> Result<Host<String>, Refused> {
     let host = url.host().map(|host| host.to_owned());
-    let refused = |message: &str| Err(Refused::new(DeliveryReason::UrlInvalid, message));
+    let refused = |problem: AddressProblem| Err(Refused::new(DeliveryReason::UrlInvalid, problem));
     match host {
-        Some(Host::Domain(name)) if name.trim_matches('.').is_empty() => refused("the address has no host"),
-        Some(Host::Domain(name)) if name.len() > HOST_BYTES_MAX => refused("the host name is too long"),
+        Some(Host::Domain(name)) if name.trim_matches('.').is_empty() => refused(AddressProblem::NoHost),
+        Some(Host::Domain(name)) if name.len() > HOST_BYTES_MAX => refused(AddressProblem::HostLength),
         Some(Host::Domain(name)) if !name.bytes().all(is_host_byte) => {
-            refused("the host name contains an invalid character")
+            refused(AddressProblem::HostCharacters)
         }
         Some(host) => Ok(host),
-        None => refused("the address has no host"),
+        None => refused(AddressProblem::NoHost),
     }
 }
 

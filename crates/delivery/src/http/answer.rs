@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
+use switchward_state::delivery::ExchangeProblem;
 
 use super::Response;
+use crate::failed::length;
 use crate::limits::{ANSWER_BODY_BYTES_MAX, RETRY_AFTER_MS_MAX};
 use crate::{DeliveryReason, Failed};
 
@@ -27,8 +29,8 @@ pub(super) async fn read(mut response: reqwest::Response) -> Result<Response, Fa
 }
 
 fn too_large() -> Failed {
-    let message = format!("the answer has more than {ANSWER_BODY_BYTES_MAX} bytes");
-    Failed::new(DeliveryReason::AnswerTooLarge, message)
+    let problem = ExchangeProblem::AnswerSize { max: length(ANSWER_BODY_BYTES_MAX) };
+    Failed::new(DeliveryReason::AnswerTooLarge, problem)
 }
 
 /// Nothing is decompressed, so nothing grows while it is read.
@@ -37,8 +39,7 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), Failed> {
     if headers.get_all(CONTENT_ENCODING).iter().all(|value| plain(value.as_bytes())) {
         return Ok(());
     }
-    let message = "the answer is compressed although the request asked for plain bytes";
-    Err(Failed::new(DeliveryReason::EncodingRefused, message))
+    Err(Failed::new(DeliveryReason::EncodingRefused, ExchangeProblem::Compressed))
 }
 
 /// How long a receiver asks to wait, in seconds. A date is ignored: its clock may differ from ours.

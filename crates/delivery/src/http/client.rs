@@ -8,17 +8,19 @@ use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue};
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
+use switchward_state::delivery::{AddressProblem, ExchangeProblem, RequestProblem, SizedPart};
 use tokio::time::timeout;
 
 use super::resolve::{Pinned, Resolve, SystemResolver, pin};
 use super::transports::{To, Transports};
 use super::{Request, Response, answer, headers};
+use crate::failed::length;
 use crate::guard::{Egress, Policies, RulesUnknown, Target};
 use crate::limits::{
     ANSWER_HEADERS_MAX, CONNECT_MS_MAX, CONNECTION_KEPT_MS, CONNECTIONS_KEPT_MAX, DEADLINE_MS_MAX,
     REQUEST_BODY_BYTES_MAX,
 };
-use crate::{DeliveryReason, Failed};
+use crate::{DeliveryDetail, DeliveryReason, Failed};
 
 /// A client's configuration.
 pub struct Config {
@@ -87,7 +89,6 @@ impl Client {
     /// [`Failed`] if there is no complete answer: the request is not allowed, failed on its way, or something is too
     /// large. An answer with any status, even a redirect, is not an error. Nothing is sent if the rules are unknown.
     pub async fn send(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
-        let unknown = |error: RulesUnknown| Failed::new(DeliveryReason::RulesUnknown, error.to_string());
         let egress = self.policies.egress(tenant).map_err(unknown)?;
         self.within((Some(tenant), &*egress), request, false).await
     }
@@ -99,7 +100,6 @@ impl Client {
     ///
     /// As for [`send`](Self::send).
     pub async fn send_as_is(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
-        let unknown = |error: RulesUnknown| Failed::new(DeliveryReason::RulesUnknown, error.to_string());
         let egress = self.policies.egress(tenant).map_err(unknown)?;
         self.within((Some(tenant), &*egress), request, true).await
     }
@@ -118,8 +118,8 @@ impl Client {
         match timeout(deadline, self.exchange(under, request, as_is)).await {
             Ok(result) => result,
             Err(_) => {
-                let message = format!("there was no complete answer within {} ms", deadline.as_millis());
-                Err(Failed::new(DeliveryReason::Timeout, message))
+                let max_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+                Err(Failed::new(DeliveryReason::Timeout, ExchangeProblem::AnswerTime { max_ms }))
             }
         }
     }
@@ -163,9 +163,13 @@ impl Client {
             .build()
             .map_err(|error| {
                 tracing::error!(error = %chain(&error), "failed to set up an HTTP client");
-                Failed::new(DeliveryReason::ConnectFailed, "failed to set up the connection")
+                Failed::new(DeliveryReason::ConnectFailed, ExchangeProblem::Setup)
             })
     }
+}
+
+fn unknown(_: RulesUnknown) -> Failed {
+    Failed::new(DeliveryReason::RulesUnknown, AddressProblem::RulesUnknown)
 }
 
 /// Serialises a body, and sets its content type if the sender named none.
@@ -184,12 +188,12 @@ fn body_of(body: Option<&Value>, headers: &mut HeaderMap, as_is: bool) -> Result
         | Value::String(_)
         | Value::Array(_)
         | Value::Object(_) => serde_json::to_vec(body)
-            .map_err(|_| Failed::new(DeliveryReason::RequestInvalid, "the body cannot be written as JSON"))?,
+            .map_err(|_| Failed::new(DeliveryReason::RequestInvalid, RequestProblem::BodyJson))?,
     };
     if bytes.len() > REQUEST_BODY_BYTES_MAX {
-        let message =
-            format!("the body has {} bytes, at most {REQUEST_BODY_BYTES_MAX} are allowed", bytes.len());
-        return Err(Failed::new(DeliveryReason::RequestTooLarge, message));
+        let (part, bytes, max) = (SizedPart::Body, length(bytes.len()), length(REQUEST_BODY_BYTES_MAX));
+        let detail = DeliveryDetail::TooLarge { part, bytes, max };
+        return Err(Failed::new(DeliveryReason::RequestTooLarge, detail));
     }
     Ok(Some(bytes))
 }
@@ -200,19 +204,15 @@ pub(super) fn failed(error: reqwest::Error) -> Failed {
     let message = chain(&error);
     tracing::debug!(error = %message, "a request failed");
     if is_tls(&error) {
-        return Failed::new(DeliveryReason::TlsFailed, "the TLS handshake failed");
+        return Failed::new(DeliveryReason::TlsFailed, ExchangeProblem::Tls);
     }
     if error.is_timeout() {
-        let message = format!("there was no connection within {CONNECT_MS_MAX} ms");
-        return Failed::new(DeliveryReason::Timeout, message);
+        return Failed::new(DeliveryReason::Timeout, ExchangeProblem::ConnectTime { max_ms: CONNECT_MS_MAX });
     }
     if error.is_connect() {
-        return Failed::new(DeliveryReason::ConnectFailed, "failed to connect");
+        return Failed::new(DeliveryReason::ConnectFailed, ExchangeProblem::NotConnected);
     }
-    Failed::new(
-        DeliveryReason::AnswerBroken,
-        "the connection ended or violated HTTP before the answer was complete",
-    )
+    Failed::new(DeliveryReason::AnswerBroken, ExchangeProblem::Broken)
 }
 
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {

@@ -2,9 +2,11 @@
 
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use switchward_state::delivery::{HeaderProblem, RequestProblem, SizedPart};
 
+use crate::failed::length;
 use crate::limits::{METHOD_BYTES_MAX, REQUEST_HEADERS_BYTES_MAX, REQUEST_HEADERS_MAX};
-use crate::{DeliveryReason, Failed};
+use crate::{DeliveryDetail, DeliveryReason, Failed};
 
 /// Hop-by-hop headers, and those that the transport sets itself.
 const OWN: &[&str] = &[
@@ -26,7 +28,7 @@ const OWN: &[&str] = &[
 
 /// Reads a method; `CONNECT` and `TRACE` are for proxies and are refused.
 pub(super) fn read_method(text: &str) -> Result<Method, Failed> {
-    let refused = || Failed::new(DeliveryReason::RequestInvalid, "the method is invalid");
+    let refused = || Failed::new(DeliveryReason::RequestInvalid, RequestProblem::Method);
     if text.len() > METHOD_BYTES_MAX {
         return Err(refused());
     }
@@ -37,28 +39,30 @@ pub(super) fn read_method(text: &str) -> Result<Method, Failed> {
 /// Reads headers in order.
 pub(super) fn read_headers(headers: &[(String, String)]) -> Result<HeaderMap, Failed> {
     if headers.len() > REQUEST_HEADERS_MAX {
-        let message =
-            format!("the request has {} headers, at most {REQUEST_HEADERS_MAX} are allowed", headers.len());
-        return Err(Failed::new(DeliveryReason::RequestTooLarge, message));
+        let (count, max) = (length(headers.len()), length(REQUEST_HEADERS_MAX));
+        let problem = RequestProblem::TooManyHeaders { count, max };
+        return Err(Failed::new(DeliveryReason::RequestTooLarge, problem));
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > REQUEST_HEADERS_BYTES_MAX {
-        let message =
-            format!("the headers have {bytes} bytes, at most {REQUEST_HEADERS_BYTES_MAX} are allowed");
-        return Err(Failed::new(DeliveryReason::RequestTooLarge, message));
+        let (part, bytes, max) = (SizedPart::Headers, length(bytes), length(REQUEST_HEADERS_BYTES_MAX));
+        let detail = DeliveryDetail::TooLarge { part, bytes, max };
+        return Err(Failed::new(DeliveryReason::RequestTooLarge, detail));
     }
     let mut map = HeaderMap::new();
     for (index, (name, value)) in headers.iter().enumerate() {
-        let refused =
-            |what: &str| Failed::new(DeliveryReason::RequestInvalid, format!("header {}: {what}", index + 1));
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("the name is invalid"))?;
+        let refused = |problem: HeaderProblem| {
+            let problem = RequestProblem::Header { number: length(index + 1), problem };
+            Failed::new(DeliveryReason::RequestInvalid, problem)
+        };
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused(HeaderProblem::Name))?;
         if OWN.contains(&name.as_str()) {
-            return Err(refused(&format!("{name} is set by the server")));
+            return Err(refused(HeaderProblem::OfServer { name: name.to_string() }));
         }
         if value.chars().any(|char| char.is_control() && char != '\t') {
-            return Err(refused("the value contains a control character"));
+            return Err(refused(HeaderProblem::ControlCharacter));
         }
-        let value = HeaderValue::from_str(value).map_err(|_| refused("the value is invalid"))?;
+        let value = HeaderValue::from_str(value).map_err(|_| refused(HeaderProblem::Value))?;
         map.append(name, value);
     }
     Ok(map)

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use switchward_state::delivery::AddressProblem;
 use tokio::sync::Semaphore;
 
 use crate::guard::{Egress, Target, TargetHost, check_address};
@@ -62,10 +63,7 @@ pub(super) async fn pin(
         }
         TargetHost::Name(name) => named(&name, egress, resolver).await.map_err(|why| {
             tracing::debug!(%name, why, "a host name is unusable");
-            Failed::new(
-                DeliveryReason::NameUnusable,
-                format!("{name} has no address, or one that is not allowed"),
-            )
+            Failed::new(DeliveryReason::NameUnusable, AddressProblem::Unresolved { name })
         })?,
     };
     Ok(addresses.into_iter().map(|address| SocketAddr::new(address, target.port())).collect())
@@ -81,7 +79,10 @@ async fn named(name: &str, egress: &Egress, resolver: &dyn Resolve) -> Result<Ve
     if !(1..=ADDRESSES_MAX).contains(&addresses.len()) {
         return Err(format!("it has {} addresses, 1 to {ADDRESSES_MAX} are allowed", addresses.len()));
     }
-    addresses.iter().try_for_each(|address| check_address(*address, egress)).map_err(|bad| bad.message)?;
+    addresses
+        .iter()
+        .try_for_each(|address| check_address(*address, egress))
+        .map_err(|bad| bad.to_string())?;
     Ok(addresses)
 }
 

@@ -7,14 +7,18 @@ use lettre::{Address, address::Envelope};
 use sha2::{Digest as _, Sha256};
 
 use switchward_messages::{AnswerFacts, ChoiceFacts, REPLY_ABOVE, answer_lines, asking, origin, page_line};
+use switchward_state::delivery::MailProblem;
 
 use super::html::{page, visible};
-use super::{Choice, OutboundMail, Purpose, Sender, invalid};
+use super::{Choice, OutboundMail, Purpose, Sender, invalid, not_composed};
 use crate::Failed;
+use crate::failed::length;
 use crate::limits::{MAIL_ADDRESS_BYTES_MAX, MAIL_BODY_BYTES_MAX, MAIL_HEAD_MAX, MAIL_SUBJECT_CHARS_MAX};
 
 /// Bytes of the ids of mails and threads.
 const ID_BYTES: usize = 16;
+/// Characters of a text that is shown because it is no address.
+const ADDRESS_SHOWN: usize = 80;
 /// Characters of a subject that every client shows.
 const SUBJECT_SHOWN: usize = 65;
 
@@ -48,7 +52,7 @@ impl Composed {
     pub(super) fn envelope(&self) -> Result<Envelope, Failed> {
         let to = vec![address(&self.to)?];
         let from = self.bounce_to.as_ref().unwrap_or(&self.from);
-        Envelope::new(Some(address(from)?), to).map_err(|error| invalid(error.to_string()))
+        Envelope::new(Some(address(from)?), to).map_err(not_composed)
     }
 }
 
@@ -59,12 +63,10 @@ impl Composed {
 /// something is too long.
 pub fn compose(outbound: &OutboundMail, sender: &Sender) -> Result<Composed, Failed> {
     check(outbound)?;
-    let from: Mailbox = sender.from.parse().map_err(|_| invalid("the sender is not an address"))?;
+    let from: Mailbox = sender.from.parse().map_err(|_| invalid(MailProblem::Sender))?;
     let to = address(&outbound.to)?;
     if sender.is_reply_address(to.as_ref()) {
-        return Err(invalid(format!(
-            "{to} is a reply address of this server: the server does not send mail to itself"
-        )));
+        return Err(invalid(MailProblem::ReplyAddress { to: to.to_string() }));
     }
     let host = sender.host();
     // Replies contain these ids and are forwarded, so the ids grant no access and reveal nothing.
@@ -91,7 +93,7 @@ pub fn compose(outbound: &OutboundMail, sender: &Sender) -> Result<Composed, Fai
         .singlepart(part(ContentType::TEXT_HTML, page(outbound, page_of.as_deref())));
     let raw = whole(builder, &body)?.formatted();
     let raw = match &sender.dkim {
-        Some(key) => key.signed(&raw).map_err(|error| invalid(error.to_string()))?,
+        Some(key) => key.signed(&raw).map_err(not_composed)?,
         None => raw,
     };
     let (from, to) = (from.email.to_string(), to.to_string());
@@ -118,7 +120,7 @@ fn addressed(
     to: &Address,
 ) -> Result<MessageBuilder, Failed> {
     let envelope = Envelope::new(Some(own.email.clone()), vec![to.clone()]);
-    let builder = Message::builder().envelope(envelope.map_err(|error| invalid(error.to_string()))?);
+    let builder = Message::builder().envelope(envelope.map_err(not_composed)?);
     let Some(head) = &outbound.head else {
         return Ok(builder.from(own.clone()).to(Mailbox::new(None, to.clone())));
     };
@@ -127,9 +129,7 @@ fn addressed(
             let from = address(from)?;
             let is_own = from.to_string().eq_ignore_ascii_case(own.email.as_ref());
             if !is_own && !sender.writes_for(from.as_ref()) {
-                return Err(invalid(format!(
-                    "{from} is not allowed as the author: mail.authors does not list it"
-                )));
+                return Err(invalid(MailProblem::Author { from: from.to_string() }));
             }
             let builder = builder.from(Mailbox::new(None, from.clone()));
             if from == own.email { builder } else { builder.sender(own.clone()) }
@@ -152,12 +152,12 @@ fn addressed(
 /// Builds the message with its parts as one body. The library keeps the headers of a multipart message in two lists, and
 /// the signer reads only one of them: it would treat `Content-Type` as missing, and no reader could verify the signature.
 fn whole(builder: MessageBuilder, parts: &MultiPart) -> Result<Message, Failed> {
-    let kind: ContentType = parts.headers().get().ok_or_else(|| invalid("the mail has no content type"))?;
+    let kind: ContentType = parts.headers().get().ok_or_else(|| invalid(MailProblem::NoContentType))?;
     let all = parts.formatted();
     let begins = all.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(all.len(), |at| at + 4);
     // Every part was encoded in ASCII by itself.
     let body = Body::dangerous_pre_encoded(all[begins..].to_vec(), ContentTransferEncoding::SevenBit);
-    builder.header(kind).body(body).map_err(|error| invalid(error.to_string()))
+    builder.header(kind).body(body).map_err(not_composed)
 }
 
 fn part(kind: ContentType, body: String) -> SinglePart {
@@ -172,25 +172,23 @@ fn check(outbound: &OutboundMail) -> Result<(), Failed> {
     let tokens = tokens.chain([&outbound.id, &outbound.thread]);
     let head = outbound.head.iter().flat_map(|head| head.from.iter().chain(&head.to).chain(&head.cc));
     if head.count() > MAIL_HEAD_MAX {
-        return Err(invalid(format!("a mail has at most {MAIL_HEAD_MAX} addresses in From, To and Cc")));
+        return Err(invalid(MailProblem::TooManyAddresses { max: length(MAIL_HEAD_MAX) }));
     }
     if lines(&outbound.to) || lines(&outbound.subject) || !tokens.into_iter().all(|token| plain(token)) {
-        return Err(invalid("an address, the subject or an id contains an invalid character"));
+        return Err(invalid(MailProblem::Characters));
     }
     let facts: usize = outbound.facts.iter().map(|fact| fact.name.len() + fact.value.len()).sum();
     if outbound.subject.chars().count() > MAIL_SUBJECT_CHARS_MAX
         || outbound.body.len().saturating_add(facts) > MAIL_BODY_BYTES_MAX
     {
-        let message = format!(
-            "a mail has at most {MAIL_SUBJECT_CHARS_MAX} characters of subject and {MAIL_BODY_BYTES_MAX} bytes of text"
-        );
-        return Err(invalid(message));
+        let (subject_max, text_max) = (length(MAIL_SUBJECT_CHARS_MAX), length(MAIL_BODY_BYTES_MAX));
+        return Err(invalid(MailProblem::Length { subject_max, text_max }));
     }
     Ok(())
 }
 
 pub(super) fn address(text: &str) -> Result<Address, Failed> {
-    let bad = || invalid(format!("{:?} is not a mail address", text.chars().take(80).collect::<String>()));
+    let bad = || invalid(MailProblem::Address { text: text.chars().take(ADDRESS_SHOWN).collect() });
     if text.len() > MAIL_ADDRESS_BYTES_MAX {
         return Err(bad());
     }

@@ -9,6 +9,7 @@ use lettre::transport::smtp::commands::{Mail, Rset};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::transport::smtp::{AsyncSmtpTransport, Error as SmtpError, PoolConfig};
 use lettre::{AsyncTransport as _, Tokio1Executor};
+use switchward_state::delivery::MailProblem;
 
 use super::compose::address;
 use super::{Composed, Post};
@@ -79,7 +80,7 @@ impl Smtp {
     /// What is wrong.
     pub async fn probe(&self, senders: &[String]) -> Result<(), Failed> {
         let most = Duration::from_secs(MAIL_SECONDS_MAX);
-        let late = |_| Failed::new(DeliveryReason::Timeout, "the mail server has not answered in time");
+        let late = |_| Failed::new(DeliveryReason::Timeout, MailProblem::NoReply);
         tokio::time::timeout(most, self.talk(senders)).await.map_err(late)?
     }
 
@@ -123,13 +124,13 @@ impl Post for Smtp {
 }
 
 fn broken(error: &SmtpError) -> Failed {
-    Failed::new(DeliveryReason::TlsFailed, format!("TLS cannot be set up: {error}"))
+    Failed::new(DeliveryReason::TlsFailed, MailProblem::Tls { diagnostic: error.to_string() })
 }
 
 /// Maps an SMTP failure to a reason: a 5xx answer is permanent.
 fn failed(error: &SmtpError) -> Failed {
-    let mut message = error.to_string();
-    message.truncate(message.floor_char_boundary(MAIL_ANSWER_BYTES_MAX));
+    let mut text = error.to_string();
+    text.truncate(text.floor_char_boundary(MAIL_ANSWER_BYTES_MAX));
     let reason = if error.is_permanent() {
         DeliveryReason::MailRejected
     } else if error.is_transient() {
@@ -143,5 +144,5 @@ fn failed(error: &SmtpError) -> Failed {
     } else {
         DeliveryReason::ConnectFailed
     };
-    Failed::new(reason, message)
+    Failed::quoting(reason, text)
 }

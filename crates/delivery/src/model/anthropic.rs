@@ -1,6 +1,7 @@
 //! The Messages API, answered by a forced tool call.
 
 use serde_json::{Value, json};
+use switchward_state::delivery::ModelProblem;
 
 use super::{Prompt, not_as_asked};
 use crate::{DeliveryReason, Failed};
@@ -32,10 +33,10 @@ pub(super) fn body(prompt: &Prompt) -> Value {
 pub(super) fn answer(mut message: Value) -> Result<Value, Failed> {
     match message.get("stop_reason").and_then(Value::as_str) {
         Some("max_tokens") => {
-            return Err(Failed::new(DeliveryReason::ModelAnswerCut, "the model's answer was cut off"));
+            return Err(Failed::new(DeliveryReason::ModelAnswerCut, ModelProblem::AnswerCut));
         }
         Some("refusal") => {
-            return Err(Failed::new(DeliveryReason::ModelRefused, "the model declined to answer"));
+            return Err(Failed::new(DeliveryReason::ModelRefused, ModelProblem::Declined));
         }
         Some(_) => {}
         None => return Err(not_as_asked()),

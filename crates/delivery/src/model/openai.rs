@@ -1,6 +1,7 @@
 //! The Chat Completions API, answered in a JSON Schema.
 
 use serde_json::{Value, json};
+use switchward_state::delivery::ModelProblem;
 
 use super::{Prompt, not_as_asked};
 use crate::{DeliveryReason, Failed};
@@ -26,11 +27,11 @@ pub(super) fn body(prompt: &Prompt) -> Value {
 
 /// Returns the JSON of the first choice.
 pub(super) fn answer(completion: &Value) -> Result<Value, Failed> {
-    let refused = || Failed::new(DeliveryReason::ModelRefused, "the model declined to answer");
+    let refused = || Failed::new(DeliveryReason::ModelRefused, ModelProblem::Declined);
     let choice = completion.get("choices").and_then(|choices| choices.get(0)).ok_or_else(not_as_asked)?;
     match choice.get("finish_reason").and_then(Value::as_str) {
         Some("length") => {
-            return Err(Failed::new(DeliveryReason::ModelAnswerCut, "the model's answer was cut off"));
+            return Err(Failed::new(DeliveryReason::ModelAnswerCut, ModelProblem::AnswerCut));
         }
         Some("content_filter") => return Err(refused()),
         Some(_) => {}

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use switchward_state::delivery::{ModelProblem, SizedPart};
 
 use super::not_as_asked;
+use crate::failed::length;
 use crate::limits::{
     MODEL_CHOICES_MAX, MODEL_DATA_BYTES_MAX, MODEL_INSTRUCTIONS_BYTES_MAX, MODEL_NAME_BYTES_MAX,
 };
-use crate::{DeliveryReason, Failed};
+use crate::{DeliveryDetail, DeliveryReason, Failed};
 
 /// The port that no model may choose, in any case of letters: people approve.
 const APPROVING: &str = "approved";
@@ -115,28 +117,26 @@ impl Question {
             Kind::Classify => Classify::deserialize(input).map(Self::Classify),
             Kind::Intent => Intent::deserialize(input).map(Self::Intent),
         };
-        read.map_err(|error| invalid(format!("the input cannot be read: {error}")))
+        read.map_err(|error| invalid(ModelProblem::Unreadable { diagnostic: error.to_string() }))
     }
 
     /// Checks the number and length of everything that a definition or a caller wrote.
     pub(super) fn check(&self) -> Result<(), Failed> {
         let choices = self.choices();
         if choices.len() > MODEL_CHOICES_MAX {
-            return Err(invalid(format!(
-                "there are {} choices, at most {MODEL_CHOICES_MAX} are allowed",
-                choices.len()
-            )));
+            let (count, max) = (length(choices.len()), length(MODEL_CHOICES_MAX));
+            return Err(invalid(ModelProblem::TooManyChoices { count, max }));
         }
         if choices.is_empty() && !matches!(self, Self::Judge(_)) {
-            return Err(invalid("there are no choices"));
+            return Err(invalid(ModelProblem::NoChoices));
         }
         let mut names = choices.iter().copied().chain(self.model());
         if names.any(|name| name.is_empty() || name.len() > MODEL_NAME_BYTES_MAX) {
-            return Err(invalid(format!("a name is empty or longer than {MODEL_NAME_BYTES_MAX} bytes")));
+            return Err(invalid(ModelProblem::NameLength { max: length(MODEL_NAME_BYTES_MAX) }));
         }
         if self.wanted().len() > MODEL_INSTRUCTIONS_BYTES_MAX {
-            let message = format!("the instructions are longer than {MODEL_INSTRUCTIONS_BYTES_MAX} bytes");
-            return Err(Failed::new(DeliveryReason::RequestTooLarge, message));
+            let problem = ModelProblem::InstructionsLength { max: length(MODEL_INSTRUCTIONS_BYTES_MAX) };
+            return Err(Failed::new(DeliveryReason::RequestTooLarge, problem));
         }
         Ok(())
     }
@@ -217,9 +217,9 @@ impl Question {
         };
         let json = data.to_string();
         if json.len() > MODEL_DATA_BYTES_MAX {
-            let message =
-                format!("the data have {} bytes, at most {MODEL_DATA_BYTES_MAX} are allowed", json.len());
-            return Err(Failed::new(DeliveryReason::RequestTooLarge, message));
+            let (part, bytes, max) = (SizedPart::Data, length(json.len()), length(MODEL_DATA_BYTES_MAX));
+            let detail = DeliveryDetail::TooLarge { part, bytes, max };
+            return Err(Failed::new(DeliveryReason::RequestTooLarge, detail));
         }
         let json = json.replace('<', "\\u003c").replace('>', "\\u003e");
         Ok(format!("<data>\n{json}\n</data>"))
@@ -312,8 +312,8 @@ fn closed_object(properties: Map<String, Value>) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
-fn invalid(message: impl Into<String>) -> Failed {
-    Failed::new(DeliveryReason::JobInvalid, message)
+fn invalid(problem: ModelProblem) -> Failed {
+    Failed::new(DeliveryReason::JobInvalid, problem)
 }
 
 #[cfg(test)]

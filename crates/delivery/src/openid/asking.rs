@@ -7,7 +7,9 @@ use std::time::Duration;
 use openidconnect::http::{self, HeaderValue};
 use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
 use serde_json::Value;
+use switchward_state::delivery::{ExchangeProblem, RequestProblem};
 
+use crate::failed::length;
 use crate::guard::Egress;
 use crate::http::{Client, Request};
 use crate::limits::{OPENID_ANSWER_BYTES_MAX, OPENID_MS_MAX};
@@ -31,12 +33,12 @@ impl<'c> AsyncHttpClient<'c> for Asking<'_> {
 impl Asking<'_> {
     async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, Failed> {
         let (head, body) = request.into_parts();
-        let unsaid = |_| Failed::new(DeliveryReason::RequestInvalid, "the request cannot be written");
+        let unsaid = |_| Failed::new(DeliveryReason::RequestInvalid, RequestProblem::HeaderText);
         let header = |(name, value): (&http::HeaderName, &HeaderValue)| {
             Ok((name.as_str().to_owned(), value.to_str().map_err(unsaid)?.to_owned()))
         };
         let body = String::from_utf8(body)
-            .map_err(|_| Failed::new(DeliveryReason::RequestInvalid, "the body cannot be written as text"))?;
+            .map_err(|_| Failed::new(DeliveryReason::RequestInvalid, RequestProblem::BodyText))?;
         let request = Request {
             method: head.method.to_string(),
             url: head.uri.to_string(),
@@ -53,16 +55,16 @@ impl Asking<'_> {
             }
         };
         if body.len() > OPENID_ANSWER_BYTES_MAX {
-            let message = format!("the answer has more than {OPENID_ANSWER_BYTES_MAX} bytes");
-            return Err(Failed::new(DeliveryReason::AnswerTooLarge, message));
+            let problem = ExchangeProblem::AnswerSize { max: length(OPENID_ANSWER_BYTES_MAX) };
+            return Err(Failed::new(DeliveryReason::AnswerTooLarge, problem));
         }
         if answer.status >= 500 {
-            let message = format!("the answer was {}", answer.status);
-            return Err(Failed::new(DeliveryReason::ReceiverRefused, message));
+            let problem = ExchangeProblem::Status { status: answer.status };
+            return Err(Failed::new(DeliveryReason::ReceiverRefused, problem));
         }
         http::Response::builder()
             .status(answer.status)
             .body(body)
-            .map_err(|_| Failed::new(DeliveryReason::AnswerBroken, "the answer has no status"))
+            .map_err(|_| Failed::new(DeliveryReason::AnswerBroken, ExchangeProblem::NoStatus))
     }
 }

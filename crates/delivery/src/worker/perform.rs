@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use switchward_bus::Delivery;
+use switchward_state::delivery::JobProblem;
 use tokio::time::Instant;
 
 use super::{Delivered, DeliveryJob, DeliveryWorker, JobInput, Outcome};
@@ -63,7 +64,7 @@ impl DeliveryWorker {
 fn left(job: &DeliveryJob, age: Duration) -> Result<Duration, Failed> {
     let left = Duration::from_millis(job.ttl_ms).saturating_sub(age);
     if left.is_zero() {
-        return Err(Failed::new(DeliveryReason::NotBegun, "the deadline passed before the job began"));
+        return Err(Failed::new(DeliveryReason::NotBegun, JobProblem::Late));
     }
     Ok(left.min(Duration::from_millis(DEADLINE_MS_MAX)))
 }

@@ -217,7 +217,7 @@ async fn a_name_that_leads_inside_is_refused_before_anything_is_sent() {
             .await
             .expect_err("the request is refused");
         // Nobody learns whether there is such a name inside.
-        assert_eq!((error.reason, error.message), (DeliveryReason::NameUnusable, lost.message.clone()));
+        assert_eq!((error.reason, error.detail), (DeliveryReason::NameUnusable, lost.detail.clone()));
     }
     assert!(server.seen().is_empty());
     assert_eq!(lost.reason, DeliveryReason::NameUnusable);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use switchward_delivery::limits::ANSWER_BODY_BYTES_MAX;
 use switchward_delivery::model::{Config, Kind, Model, Provider, Question};
 use switchward_delivery::{DeliveryReason, Failed, Secret};
+use switchward_state::delivery::ModelProblem;
 
 use super::server::{Act, Server, answer, client, client_with, json as answered, open};
 
@@ -256,12 +257,11 @@ async fn an_endpoint_with_trouble_says_so_by_its_reason() {
             let failed = asked(provider, answered(status, &error), Kind::Judge, &judge()).await;
             let failed = failed.expect_err("the answer is refused");
             assert_eq!((failed.reason, failed.retry_after), (reason, None), "{status}");
-            assert!(failed.message.contains(&format!("{status} (overloaded_error)")), "{}", failed.message);
-            assert!(
-                !failed.message.contains("swordfish") && !failed.message.contains("10.0"),
-                "{}",
-                failed.message
-            );
+            let error = Some("overloaded_error".to_owned());
+            assert_eq!(failed.detail, ModelProblem::Status { status, error }.into());
+            let text = failed.to_string();
+            assert!(text.contains(&format!("{status} (overloaded_error)")), "{text}");
+            assert!(!text.contains("swordfish") && !text.contains("10.0"), "{text}");
         }
         let limited = answer("429 x\r\nretry-after: 17", b"");
         let failed =

@@ -3,15 +3,15 @@
 
 use switchward_state::approval::TokenUse;
 use switchward_state::delivery::{
-    AckEffect, DeferEffect, DeliveryEvent, DismissEffect, Effect, EffectBody, EffectSource, EffectSummary,
-    FailEffect, RecordBounce, RetryEffect,
+    AckEffect, DeferEffect, DeliveryDetail, DeliveryEvent, DismissEffect, Effect, EffectBody, EffectSource,
+    EffectSummary, FailEffect, RecordBounce, RetryEffect,
 };
 use switchward_state::limits::NOTE_BYTES_MAX;
 use switchward_state::{Event, Key, OutboxScope, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::approval::audience;
 use crate::approval::reach::reach;
-use crate::turn::{Stop, Turn, check_text};
+use crate::turn::{Stop, Turn, check_size, check_text};
 
 /// It has arrived. Said twice, it changes nothing.
 pub(crate) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Stop> {
@@ -24,7 +24,7 @@ pub(crate) fn ack(turn: &mut Turn<'_, '_>, ack: &AckEffect) -> Result<Reply, Sto
 /// It cannot be delivered. An approval that has reached nobody escalates at once, if it would do so later.
 pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, Stop> {
     expected(turn)?;
-    check_text("message", &fail.diagnostic, NOTE_BYTES_MAX)?;
+    check_detail(fail.detail.as_ref())?;
     let Some(effect) = outward(turn, fail.number)? else {
         // It has arrived meanwhile, or nobody wants it any more.
         return if was_queued(turn, fail.number)? { now(turn, fail.number) } else { Err(missing().into()) };
@@ -34,9 +34,9 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
     if effect.dead().is_some() || is_earlier {
         return now(turn, fail.number);
     }
-    let (number, code, diagnostic) = (fail.number, fail.code.clone(), fail.diagnostic.clone());
+    let (number, code, detail) = (fail.number, fail.code.clone(), fail.detail.clone());
     turn.emit(match turn.site.outbox()? {
-        OutboxScope::Session(_) => DeliveryEvent::Failed { number, code, diagnostic },
+        OutboxScope::Session(_) => DeliveryEvent::Failed { number, code, detail },
         // A tenant has no incidents.
         OutboxScope::Tenant => DeliveryEvent::Dismissed { number },
     })?;
@@ -49,17 +49,17 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
 /// It is tried again later.
 pub(crate) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Reply, Stop> {
     expected(turn)?;
-    check_text("message", &defer.diagnostic, NOTE_BYTES_MAX)?;
+    check_detail(defer.detail.as_ref())?;
     let effect = outward(turn, defer.number)?;
     let is_next =
         |effect: &Effect| effect.attempt() == defer.attempt || planted!(turn.rows, DeferredByAnotherAttempt);
     if effect.is_some_and(|effect| effect.dead().is_none() && is_next(&effect)) {
-        let (number, code, diagnostic) = (defer.number, defer.code.clone(), defer.diagnostic.clone());
+        let (number, code, detail) = (defer.number, defer.code.clone(), defer.detail.clone());
         let until = turn.now().after_ms(defer.wait_ms);
         turn.emit(if defer.made {
-            Event::Delivery(DeliveryEvent::Deferred { number, until, code, diagnostic })
+            Event::Delivery(DeliveryEvent::Deferred { number, until, code, detail })
         } else {
-            Event::Delivery(DeliveryEvent::Held { number, until, code, diagnostic })
+            Event::Delivery(DeliveryEvent::Held { number, until, code, detail })
         })?;
     }
     moved(turn)
@@ -116,6 +116,11 @@ pub(crate) fn dismiss(turn: &mut Turn<'_, '_>, dismiss: &DismissEffect) -> Resul
     }
     turn.emit(DeliveryEvent::Dismissed { number: dismiss.number })?;
     moved(turn)
+}
+
+/// Checks that what is reported of a delivery is within its limit.
+fn check_detail(detail: Option<&DeliveryDetail>) -> Result<(), Rejection> {
+    check_size("message", detail.map_or(0, DeliveryDetail::bytes), NOTE_BYTES_MAX, "bytes")
 }
 
 /// The reply with an effect as it is now.

@@ -2,8 +2,7 @@
 
 use switchward_state::catalogue::{CatalogueEvent, Tenancy};
 use switchward_state::delivery::{
-    ChangeEndpoint, DeliveryEvent, DisabledReason, Endpoint, EndpointSummary, EventSubject, FailureCode,
-    SourceSecret,
+    ChangeEndpoint, DeliveryDetail, DeliveryEvent, DisabledReason, Endpoint, EndpointSummary, EventSubject, FailureCode, SourceSecret,
 };
 use switchward_state::limits::{
     ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, ROTATION_MS_MAX,
@@ -123,12 +122,15 @@ fn disable(turn: &mut Turn<'_, '_>, id: &str, reason: DisabledReason) -> Result<
 }
 
 /// The revision stays: shards have no need to know.
-fn note(turn: &mut Turn<'_, '_>, id: &str, failure: Option<&(FailureCode, String)>) -> Result<Reply, Stop> {
+fn note(
+    turn: &mut Turn<'_, '_>,
+    id: &str,
+    failure: Option<&(FailureCode, Option<DeliveryDetail>)>,
+) -> Result<Reply, Stop> {
     let (tenancy, at) = known(turn, id, "")?;
-    if let Some((_, diagnostic)) = failure {
-        check_text("message", diagnostic, ENDPOINT_FAILURE_BYTES_MAX)?;
+    if let Some((_, Some(detail))) = failure {
+        check_size("message", detail.bytes(), ENDPOINT_FAILURE_BYTES_MAX, "bytes")?;
     }
-    let failure = failure.map(|(code, diagnostic)| (code, diagnostic.as_str()));
     let before = tenancy.endpoints[at].health.clone().unwrap_or_default();
     if let Some(health) = before.after(failure, turn.now()) {
         turn.emit(DeliveryEvent::EndpointNoted { id: id.to_owned(), health })?;

@@ -1,7 +1,9 @@
 //! What readers of a history see of what goes out.
 
 use switchward_machine::Channel;
-use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, FailureCode, MessageText};
+use switchward_state::delivery::{
+    DeliveryDetail, DeliveryEvent, Effect, EffectBody, FailureCode, MessageText,
+};
 use switchward_state::{PublicEvent, PublicValue};
 
 /// The types that endpoints can receive.
@@ -11,15 +13,15 @@ pub(crate) const PUBLISHED: &[&str] = &["approval.undeliverable", "delivery.exha
 pub(crate) fn public(event: &DeliveryEvent) -> Option<PublicEvent> {
     Some(match event {
         DeliveryEvent::Queued { effect } => return queued(effect),
-        DeliveryEvent::Failed { number, code, diagnostic } => {
-            failed(PublicEvent::new("delivery.exhausted").with("number", number), code, diagnostic)
+        DeliveryEvent::Failed { number, code, detail } => {
+            failed(PublicEvent::new("delivery.exhausted").with("number", number), code, detail.as_ref())
         }
         DeliveryEvent::Retried { number } => PublicEvent::new("delivery.retried").with("number", number),
         DeliveryEvent::Dismissed { number } => PublicEvent::new("delivery.dismissed").with("number", number),
-        DeliveryEvent::Deferred { number, until, code, diagnostic }
-        | DeliveryEvent::Held { number, until, code, diagnostic } => {
+        DeliveryEvent::Deferred { number, until, code, detail }
+        | DeliveryEvent::Held { number, until, code, detail } => {
             let public = PublicEvent::new("delivery.deferred").with("number", number);
-            failed(public.with("until_ms", until.0), code, diagnostic)
+            failed(public.with("until_ms", until.0), code, detail.as_ref())
         }
         DeliveryEvent::MailBounced { gate, to, message, proved } => {
             PublicEvent::new("approval.undeliverable")
@@ -37,8 +39,8 @@ pub(crate) fn public(event: &DeliveryEvent) -> Option<PublicEvent> {
 }
 
 /// The same event with what has gone wrong with a delivery.
-fn failed(public: PublicEvent, code: &FailureCode, diagnostic: &str) -> PublicEvent {
-    let failure = PublicValue::DeliveryFailure(code.clone(), diagnostic.to_owned());
+fn failed(public: PublicEvent, code: &FailureCode, detail: Option<&DeliveryDetail>) -> PublicEvent {
+    let failure = PublicValue::DeliveryFailure(code.clone(), detail.cloned());
     public.with("code", code).with_facts("message", failure)
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn release(turn: &mut Turn<'_, '_>, release: &ReleaseWork) -> Result<
 }
 
 pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, Stop> {
-    check_text("message", &fail.message, NOTE_BYTES_MAX)?;
+    check_size("message", fail.failure.bytes(), NOTE_BYTES_MAX, "bytes")?;
     let found = held(turn, fail.item, fail.fence)?;
     not_frozen(turn, &found)?;
     let usage = ReportUsage { cost: fail.cost, tokens: fail.tokens };
@@ -83,9 +83,7 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, St
     let ended = match found.owed.about {
         // A reply that nobody could read counts as undecided; that is no fault of the run.
         About::Reply { .. } => Ended::Reply(None),
-        About::Act | About::Judge { .. } => {
-            Ended::Fault(FaultCause::Worker { text: fail.message.clone() }.into())
-        }
+        About::Act | About::Judge { .. } => Ended::Fault(FaultCause::Worker(fail.failure.clone()).into()),
     };
     end(turn, &found, ended, fail.unknown)?;
     turn.moved()

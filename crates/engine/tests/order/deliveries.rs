@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use switchward_machine::{DeliveryReason, Time};
 use switchward_state::delivery::{
-    AckEffect, Attempt, DeferEffect, DeliveryCommand, Effect, FailEffect, FailureCode,
+    AckEffect, Attempt, DeferEffect, DeliveryCommand, DeliveryDetail, Effect, FailEffect, FailureCode,
 };
 use switchward_state::{Body, Command, Due, IndexKey, Key, Row, Scope, View as _};
 
@@ -109,12 +109,13 @@ impl Simulation {
 
     /// The report of an attempt that has failed: another one follows, or none.
     fn failed(&mut self, number: u64, attempt: Attempt) -> DeliveryCommand {
-        let (code, diagnostic) = (FailureCode::Attempt(DeliveryReason::NameUnusable), words(attempt));
+        let code = FailureCode::Attempt(DeliveryReason::NameUnusable);
+        let detail = DeliveryDetail::quote(words(attempt));
         if attempt.number >= ATTEMPTS_MAX {
             let round = Some(attempt.round);
-            return DeliveryCommand::FailEffect(FailEffect { number, code, diagnostic, round });
+            return DeliveryCommand::FailEffect(FailEffect { number, code, detail, round });
         }
         let (wait_ms, made) = (self.rng.between(0, 400), !self.rng.once_in(4));
-        DeliveryCommand::DeferEffect(DeferEffect { number, attempt, wait_ms, code, diagnostic, made })
+        DeliveryCommand::DeferEffect(DeferEffect { number, attempt, wait_ms, code, detail, made })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use switchward_machine::{Channel, SessionId};
-use switchward_state::delivery::{Attempt, DeliveryEvent, EffectBody};
+use switchward_state::delivery::{Attempt, DeliveryDetail, DeliveryEvent, EffectBody};
 
 /// An effect of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +25,11 @@ struct Pending {
     is_dead: bool,
     /// True for what only another shard gets.
     is_inner: bool,
+}
+
+/// The text of a report; empty if it has none.
+fn text_of(detail: Option<&DeliveryDetail>) -> &str {
+    if let Some(DeliveryDetail::Quoted { text }) = detail { text } else { "" }
 }
 
 /// The words of a report: which attempt it is about. They stand in the event that the report causes.
@@ -64,21 +69,22 @@ impl Effects {
                 Ok(())
             }
             DeliveryEvent::Acked { number } => self.acked(EffectId { session, number: *number }),
-            DeliveryEvent::Deferred { number, diagnostic, .. } => {
-                let pending = self.reported(EffectId { session, number: *number }, diagnostic)?;
+            DeliveryEvent::Deferred { number, detail, .. } => {
+                let pending = self.reported(EffectId { session, number: *number }, detail.as_ref())?;
                 pending.attempt.number += 1;
                 Ok(())
             }
-            DeliveryEvent::Held { number, diagnostic, .. } => {
-                self.reported(EffectId { session, number: *number }, diagnostic).map(|_| ())
+            DeliveryEvent::Held { number, detail, .. } => {
+                self.reported(EffectId { session, number: *number }, detail.as_ref()).map(|_| ())
             }
-            DeliveryEvent::Failed { number, diagnostic, .. } => {
+            DeliveryEvent::Failed { number, detail, .. } => {
                 let id = EffectId { session, number: *number };
                 let pending =
                     self.pending.get_mut(&id).ok_or_else(|| format!("{id:?} is gone, and fails"))?;
-                let of_round = diagnostic.starts_with(&format!("attempt {}.", pending.attempt.round));
+                let of_round =
+                    text_of(detail.as_ref()).starts_with(&format!("attempt {}.", pending.attempt.round));
                 if pending.is_dead || !of_round {
-                    return Err(format!("{id:?} fails by the report {diagnostic:?}, and is {pending:?}"));
+                    return Err(format!("{id:?} fails by the report {detail:?}, and is {pending:?}"));
                 }
                 pending.is_dead = true;
                 Ok(())
@@ -111,10 +117,10 @@ impl Effects {
     }
 
     /// A report counts only for the attempt that is next.
-    fn reported(&mut self, id: EffectId, message: &str) -> Result<&mut Pending, String> {
+    fn reported(&mut self, id: EffectId, detail: Option<&DeliveryDetail>) -> Result<&mut Pending, String> {
         let pending = self.pending.get_mut(&id).ok_or_else(|| format!("{id:?} is gone, and is deferred"))?;
-        if pending.is_dead || words(pending.attempt) != message {
-            return Err(format!("{id:?} is deferred by the report {message:?}, and is {pending:?}"));
+        if pending.is_dead || words(pending.attempt) != text_of(detail) {
+            return Err(format!("{id:?} is deferred by the report {detail:?}, and is {pending:?}"));
         }
         Ok(pending)
     }

@@ -8,8 +8,8 @@ use switchward_machine::{TenantId, Time};
 use switchward_state::approval::ApprovalCommand;
 use switchward_state::catalogue::Settings;
 use switchward_state::delivery::{
-    AckEffect, DeferEffect, DeliveryCommand, DismissEffect, EffectBody, EffectStatus, FailEffect,
-    FailureCode, RetryEffect,
+    AckEffect, DeferEffect, DeliveryCommand, DeliveryDetail, DismissEffect, EffectBody, EffectStatus,
+    FailEffect, FailureCode, RetryEffect,
 };
 use switchward_state::policy::{Confirm, LimitCheck, PolicyCommand, Reserve, Settle, check_limits};
 use switchward_state::session::{SessionCommand, Sweep};
@@ -201,7 +201,7 @@ impl Harness {
         for due in self.deliveries() {
             let Ok(Some(row)) = self.rows.row(&due.key) else { return Err(format!("{due:?} is no more")) };
             let Row::Outbox(effect) = &*row else { return Err(format!("{due:?} is no effect")) };
-            let (number, code, diagnostic) = (effect.number, FailureCode::TooLarge, "why".into());
+            let (number, code, detail) = (effect.number, FailureCode::TooLarge, DeliveryDetail::quote("why"));
             let body = if rng.once_in(3) {
                 Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number }))
             } else if rng.once_in(3) {
@@ -211,14 +211,14 @@ impl Harness {
                     attempt,
                     wait_ms,
                     code,
-                    diagnostic,
+                    detail,
                     made: number.is_multiple_of(2),
                 }))
             } else {
                 Body::Delivery(DeliveryCommand::FailEffect(FailEffect {
                     number,
                     code,
-                    diagnostic,
+                    detail,
                     round: Some(effect.round()),
                 }))
             };

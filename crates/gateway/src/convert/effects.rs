@@ -54,7 +54,7 @@ pub(crate) fn summary(caller: &Caller, session: SessionId, effect: &EffectSummar
 
 /// Returns what went wrong as it is shown: a mail server may repeat the address that bounces or replies go to.
 fn shown(failure: &DeliveryFailure) -> String {
-    let text = delivery_failure(&failure.code, &failure.diagnostic);
+    let text = delivery_failure(&failure.code, failure.detail.as_ref());
     without_mail(&text).unwrap_or(text)
 }
 

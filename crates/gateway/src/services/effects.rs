@@ -3,8 +3,8 @@
 use switchward_api::v1::{self, effect_service_server::EffectService};
 use switchward_machine::{Channel, SessionId};
 use switchward_state::delivery::{
-    BadFailureCode, DeliveryCommand, DismissEffect, EffectKind, EffectStatus, FailEffect, HoldEffects,
-    RetryEffect,
+    BadFailureCode, DeliveryCommand, DeliveryDetail, DismissEffect, EffectKind, EffectStatus, FailEffect,
+    HoldEffects, RetryEffect,
 };
 use switchward_state::{Body, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
@@ -48,9 +48,8 @@ impl EffectService for Api {
             .code
             .parse()
             .map_err(|error: BadFailureCode| Refusal::field("code", error.to_string()))?;
-        let (diagnostic, round) = (message.message, message.round);
-        let body =
-            Body::Delivery(DeliveryCommand::FailEffect(FailEffect { number, code, diagnostic, round }));
+        let (detail, round) = (DeliveryDetail::quote(message.message), message.round);
+        let body = Body::Delivery(DeliveryCommand::FailEffect(FailEffect { number, code, detail, round }));
         let reply = call.execute(Scope::Session(session), request, message.expected_sequence, body).await;
         let (effect, sequence) = changed(&call, reply, &message.name)?;
         Ok(Response::new(v1::FailEffectResponse { effect, sequence }))

@@ -6,6 +6,7 @@ mod recover;
 
 use switchward_api::v1::{self, webhook_endpoint_service_server::WebhookEndpointService};
 use switchward_state::delivery::{DeliveryFailure, DisabledReason, Endpoint, EndpointSummary};
+use switchward_messages::delivery_failure;
 use switchward_state::limits::ROTATION_MS_MAX;
 use switchward_state::seal::{Sealed, SecretOf};
 use switchward_state::{Body, Reply, RequestId};
@@ -121,7 +122,8 @@ impl WebhookEndpointService for Api {
         };
         let pinged = pings.ping(call.caller.tenant, &call.caller.tenant_name, &row, kind).await;
         let duration = prost_types::Duration::try_from(pinged.took).ok();
-        let Pinged { message_id, status, code, message, body, .. } = pinged;
+        let Pinged { message_id, status, code, detail, body, .. } = pinged;
+        let message = code.as_ref().map(|code| delivery_failure(code, detail.as_ref())).unwrap_or_default();
         let code = code.map(|code| code.to_string()).unwrap_or_default();
         let http_status = status.map_or(0, u32::from);
         let answer =
@@ -213,7 +215,7 @@ fn of_endpoint(caller: &Caller, row: &Endpoint) -> v1::WebhookEndpoint {
 }
 
 fn failure_text(failure: &DeliveryFailure) -> String {
-    switchward_messages::delivery_failure(&failure.code, &failure.diagnostic)
+    delivery_failure(&failure.code, failure.detail.as_ref())
 }
 
 /// An endpoint after a command, without its health.

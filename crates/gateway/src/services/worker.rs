@@ -10,7 +10,7 @@ use switchward_api::v1::{self, worker_service_server::WorkerService};
 use switchward_machine::{Digest, Micros, OpenId, SessionId, WorkKind};
 use switchward_state::limits::{LEASE_MS_MAX, LEASE_MS_MIN, WORKER_BYTES_MAX};
 use switchward_state::run::ResultProblem;
-use switchward_state::work::{CompleteWork, ExtendLease, FailWork, ReleaseWork, SERVER_WORKER};
+use switchward_state::work::{CompleteWork, ExtendLease, FailWork, ReleaseWork, SERVER_WORKER, WorkFailure};
 use switchward_state::{Body, Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
 
@@ -119,7 +119,7 @@ impl WorkerService for Api {
         let body = Body::Work(WorkCommand::Fail(FailWork {
             item,
             fence,
-            message: message.message,
+            failure: WorkFailure::Reported { text: message.message },
             cost,
             tokens,
             unknown,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use switchward_machine::{DeliveryReason, Limit, Micros, Period};
 use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, LinkAuth, Quotas, Settings};
 use switchward_state::delivery::{
-    DeliveryFailure, DisabledReason, Endpoint, EndpointHealth, EventProblem, FailureCode, SourceSecret,
+    DeliveryDetail, DeliveryFailure, DisabledReason, Endpoint, EndpointHealth, EventProblem, FailureCode, SourceSecret,
 };
 use switchward_state::policy::{Args, LedgerRule};
 use switchward_state::seal::SecretOf;
@@ -113,7 +113,7 @@ fn health(draw: &mut Draw) -> EndpointHealth {
         succeeded: draw.option(Draw::time),
         failed: draw.option(|draw| DeliveryFailure {
             code: failure_code(draw),
-            diagnostic: draw.text(),
+            detail: draw.option(|draw| DeliveryDetail::Quoted { text: draw.text() }),
             at: draw.time(),
         }),
     }

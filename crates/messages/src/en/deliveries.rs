@@ -1,15 +1,16 @@
 //! Why deliveries fail.
 
-use switchward_state::delivery::{EventProblem, EventSubject, FailureCode};
+use switchward_state::delivery::{DeliveryDetail, EventProblem, EventSubject, FailureCode};
 
+use super::delivery_details::delivery_detail;
 use super::warnings::mail_cap;
 
-/// Why a delivery has failed: its diagnostic, or what the code says if there is none. Empty if the code is a reason of an attempt,
-/// or of a program, that has given no diagnostic.
+/// Why a delivery has failed: its detail, or what the code says if there is none. Empty if the code is a reason of an attempt, or
+/// of a program, that has given no detail.
 #[must_use]
-pub fn delivery_failure(code: &FailureCode, diagnostic: &str) -> String {
-    if !diagnostic.is_empty() {
-        return diagnostic.to_owned();
+pub fn delivery_failure(code: &FailureCode, detail: Option<&DeliveryDetail>) -> String {
+    if let Some(detail) = detail {
+        return delivery_detail(detail);
     }
     match code {
         FailureCode::Attempt(_) | FailureCode::WebhookFailed | FailureCode::Reported(_) => String::new(),

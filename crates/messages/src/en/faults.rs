@@ -10,7 +10,9 @@ use switchward_state::limits::{
 use switchward_state::run::{
     EndComment, EndedRun, Fault, FaultCause, OutboxExcess, RecipientsProblem, ResultProblem, WriteProblem,
 };
-use switchward_state::work::WorkProblem;
+use switchward_state::work::{WorkFailure, WorkProblem};
+
+use super::delivery_details::delivery_detail;
 
 use super::session_comments::REMOVED_AFTER_BACKUP;
 
@@ -85,8 +87,7 @@ fn cause(cause: &FaultCause) -> String {
         FaultCause::Recipients(problem) => recipients_problem(problem),
         FaultCause::Outbox(excess) => outbox_excess(*excess),
         FaultCause::NoInputObject => "what a worker is handed must be an object".to_owned(),
-        FaultCause::Worker { text } if text.is_empty() => "the worker gave up".to_owned(),
-        FaultCause::Worker { text } => text.clone(),
+        FaultCause::Worker(failure) => work_failure(failure),
         FaultCause::Result(problem) => result_problem(problem),
         FaultCause::LeasesLapsed => format!("{LEASES_LAPSED_MAX} workers had it, and none came back"),
         FaultCause::UnknownCallee { name } => format!("the session knows no {name:?} that could be called"),
@@ -100,6 +101,16 @@ fn cause(cause: &FaultCause) -> String {
         }
         FaultCause::Drain { states, more: 0 } => states.join(" -> "),
         FaultCause::Drain { states, more } => format!("{} -> ... and {more} more", states.join(" -> ")),
+    }
+}
+
+/// Why an attempt at work has failed.
+fn work_failure(failure: &WorkFailure) -> String {
+    match failure {
+        WorkFailure::Reported { text } if text.is_empty() => "the worker gave up".to_owned(),
+        WorkFailure::Reported { text } => text.clone(),
+        WorkFailure::Attempt { reason, detail } => format!("{reason}: {}", delivery_detail(detail)),
+        WorkFailure::TooLarge => "the work item is too large to be sent".to_owned(),
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod answering;
 pub(crate) mod closed;
 pub mod command_line;
 pub(crate) mod deliveries;
+pub(crate) mod delivery_details;
 pub(crate) mod directory;
 pub(crate) mod evidence;
 pub(crate) mod faults;

@@ -20,6 +20,6 @@ pub fn public_value(value: &PublicValue) -> Cow<'_, str> {
         PublicValue::WorkProblem(problem) => work_problem(problem).into(),
         PublicValue::Warning(warning) => session_warning(warning).into(),
         PublicValue::ReplyEvidence(evidence) => reply_evidence(evidence).into(),
-        PublicValue::DeliveryFailure(code, diagnostic) => delivery_failure(code, diagnostic).into(),
+        PublicValue::DeliveryFailure(code, detail) => delivery_failure(code, detail.as_ref()).into(),
     }
 }

@@ -291,7 +291,7 @@ async fn mails_of_all_servers_on_one_bus_count_for_one_cap() {
     let mail = mail_of(here, failed).await;
     let (number, attempt, code) =
         (mail.number, mail.attempt(), FailureCode::Attempt(DeliveryReason::Timeout));
-    let defer = DeferEffect { number, attempt, wait_ms: 60_000, code, diagnostic: String::new(), made: true };
+    let defer = DeferEffect { number, attempt, wait_ms: 60_000, code, detail: None, made: true };
     let defer = Body::Delivery(DeliveryCommand::DeferEffect(defer));
     one.execute(Command::of_server(TENANT, Scope::Session(failed), defer)).await.unwrap();
     round(here, 1_024, &of_one, &mut out).await.map(drop).unwrap();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use switchward_delivery::channels::Answer as HttpAnswer;
 use switchward_delivery::worker::{Delivered, JobHead, Outcome};
-use switchward_delivery::{DeliveryReason, Failed};
+use switchward_delivery::{DeliveryDetail, DeliveryReason, Failed};
 
 /// The form of a question and of its answer.
 const FORM: u8 = 1;
@@ -76,8 +76,8 @@ pub(super) enum SentOutcome {
         /// Why, as its code.
         #[serde(with = "switchward_delivery::reason_code")]
         reason: DeliveryReason,
-        /// What happened.
-        message: String,
+        /// What has gone wrong.
+        detail: DeliveryDetail,
         /// How long the other side asks to wait, milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_ms: Option<u64>,
@@ -91,9 +91,9 @@ impl From<Outcome> for SentOutcome {
             Ok(Delivered::Model(result)) => Self::Model { result },
             Ok(Delivered::Mail { message_id }) => Self::Mail { message_id },
             Ok(Delivered::Webhook { status }) => Self::Webhook { status },
-            Err(Failed { reason, message, retry_after }) => {
+            Err(Failed { reason, detail, retry_after }) => {
                 let ms = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                Self::Failed { reason, message, retry_after_ms: retry_after.map(ms) }
+                Self::Failed { reason, detail, retry_after_ms: retry_after.map(ms) }
             }
         }
     }
@@ -106,8 +106,8 @@ impl From<SentOutcome> for Outcome {
             SentOutcome::Model { result } => Ok(Delivered::Model(result)),
             SentOutcome::Mail { message_id } => Ok(Delivered::Mail { message_id }),
             SentOutcome::Webhook { status } => Ok(Delivered::Webhook { status }),
-            SentOutcome::Failed { reason, message, retry_after_ms } => {
-                Err(Failed { reason, message, retry_after: retry_after_ms.map(Duration::from_millis) })
+            SentOutcome::Failed { reason, detail, retry_after_ms } => {
+                Err(Failed { reason, detail, retry_after: retry_after_ms.map(Duration::from_millis) })
             }
         }
     }
@@ -139,6 +139,7 @@ mod tests {
     use serde_json::json;
     use switchward_delivery::worker::{JobChannel, Origin};
     use switchward_machine::{OpenId, SessionId, TenantId};
+    use switchward_state::delivery::ExchangeProblem;
 
     use super::*;
 
@@ -154,8 +155,10 @@ mod tests {
         let effect = Origin::Effect { number: 3, round: 1, attempt: 2 };
         let event = || JobChannel::Event { endpoint: "ops".to_owned() };
         let report = |job: JobHead, outcome: Outcome| Question::Report { job, outcome: outcome.into() };
-        let failed = Failed::new(DeliveryReason::Timeout, "no answer within 10 s");
+        let late = ExchangeProblem::AnswerTime { max_ms: 10_000 };
+        let failed = Failed::new(DeliveryReason::Timeout, late);
         let asked = Failed { retry_after: Some(Duration::from_millis(1_500)), ..failed.clone() };
+        let greylisted = Failed::quoting(DeliveryReason::MailDeferred, "450 try again later");
         vec![
             Question::Wanted(job(work, JobChannel::Http)),
             Question::Wanted(job(effect, event())),
@@ -169,6 +172,7 @@ mod tests {
             report(job(effect, JobChannel::Message), Ok(Delivered::Webhook { status: 200 })),
             report(job(effect, event()), Err(failed)),
             report(job(effect, event()), Err(asked)),
+            report(job(effect, JobChannel::Mail), Err(greylisted)),
         ]
     }
 
@@ -205,7 +209,7 @@ mod tests {
         for answer in answers() {
             assert_eq!(decode(&encode(&answer)), Ok(answer));
         }
-        let unknown = b"\x01{\"failed\":{\"reason\":\"x\",\"message\":\"\"}}";
+        let unknown = b"\x01{\"failed\":{\"reason\":\"x\",\"detail\":{\"job\":\"late\"}}}";
         assert!(decode::<SentOutcome>(unknown).is_err());
         for wrong in [&b""[..], b"\x01", b"\x02\"accepted\"", b"\x01{\"wanted\":", b"\x01\"no\"", b"\x01\xff"]
         {

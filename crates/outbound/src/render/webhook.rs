@@ -8,7 +8,7 @@ use std::time::Duration;
 use switchward_delivery::channels::Event;
 use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
-use switchward_state::delivery::{Effect, EffectBody, Endpoint, EventProblem, EventSubject, FailureCode};
+use switchward_state::delivery::{DeliveryDetail, Effect, EffectBody, Endpoint, EventProblem, EventSubject, FailureCode};
 use switchward_state::seal::KeyRing;
 use switchward_state::{OutboxScope, ViewError};
 use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, limits::SECRETS_ACTIVE_MAX, standard};
@@ -26,24 +26,30 @@ pub(crate) enum Hook {
     Fail(Unsent),
 }
 
-/// Why a message to an endpoint cannot be sent.
+/// Why an effect cannot be sent.
 pub(crate) struct Unsent {
     /// The code of its dead letter.
     pub(crate) code: FailureCode,
-    /// The error of the library that makes or signs messages; empty if the code says it all.
-    pub(crate) diagnostic: String,
+    /// The error of the library that makes or signs messages; `None` if the code says it all.
+    pub(crate) detail: Option<DeliveryDetail>,
+}
+
+impl From<FailureCode> for Unsent {
+    fn from(code: FailureCode) -> Self {
+        Self { code, detail: None }
+    }
 }
 
 impl From<EventProblem> for Unsent {
     fn from(problem: EventProblem) -> Self {
-        Self { code: FailureCode::Unsendable(problem), diagnostic: String::new() }
+        FailureCode::Unsendable(problem).into()
     }
 }
 
 impl Unsent {
     /// A message that a library refuses to make or to sign.
     fn refused(error: impl ToString) -> Self {
-        Self { code: FailureCode::WebhookFailed, diagnostic: error.to_string() }
+        Self { code: FailureCode::WebhookFailed, detail: DeliveryDetail::quote(error.to_string()) }
     }
 }
 

@@ -76,7 +76,7 @@ impl Post for Sent {
             tokio::task::yield_now().await;
         }
         if count <= self.refusals.load(Ordering::SeqCst) {
-            return Err(Failed::new(DeliveryReason::Timeout, "the mail server is busy"));
+            return Err(Failed::quoting(DeliveryReason::Timeout, "the mail server is busy"));
         }
         Ok(())
     }

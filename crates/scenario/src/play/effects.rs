@@ -34,9 +34,9 @@ impl Player<'_> {
         })?;
         let Some(number) = newest else { return Ok(Err(self.nothing_takes(id, "undelivered")?)) };
         let operator = Actor { subject: OPERATOR.into(), role: Role::Operator };
-        let (code, diagnostic) = (CODE.parse().expect("a code of a program"), String::new());
+        let (code, detail) = (CODE.parse().expect("a code of a program"), None);
         let body =
-            Body::Delivery(DeliveryCommand::FailEffect(FailEffect { number, code, diagnostic, round: None }));
+            Body::Delivery(DeliveryCommand::FailEffect(FailEffect { number, code, detail, round: None }));
         Ok(self.about_session(operator, body)?.map(|_| ()))
     }
 }

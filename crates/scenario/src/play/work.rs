@@ -3,7 +3,7 @@
 use switchward_engine::SessionView;
 use switchward_machine::OpenId;
 use switchward_state::catalogue::Role;
-use switchward_state::work::{CompleteWork, FailWork, LeaseWork, WorkCommand};
+use switchward_state::work::{CompleteWork, FailWork, LeaseWork, WorkCommand, WorkFailure};
 use switchward_state::{Actor, Body, OpenItem, Reply};
 
 use super::moves::no_session;
@@ -37,8 +37,9 @@ impl Player<'_> {
             Ok(result) => {
                 Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }))
             }
-            Err(message) => {
-                Body::Work(WorkCommand::Fail(FailWork { item, fence, message, cost, tokens, unknown: false }))
+            Err(text) => {
+                let failure = WorkFailure::Reported { text };
+                Body::Work(WorkCommand::Fail(FailWork { item, fence, failure, cost, tokens, unknown: false }))
             }
         };
         Ok(self.about_session(worker(), body)?.map(|_| ()))

@@ -419,8 +419,8 @@ impl Harness {
         });
         let newest = mails.filter(|(one, _)| one == to).last();
         let (_, number) = newest.ok_or_else(|| format!("nothing was sent to {to}"))?;
-        let (code, diagnostic) = ("mailbox_unknown".parse().expect("a code"), String::new());
-        let body = FailEffect { number, code, diagnostic, round: None };
+        let code = "mailbox_unknown".parse().expect("a code");
+        let body = FailEffect { number, code, detail: None, round: None };
         let sent = self.send(Scope::Session(self.session), DeliveryCommand::FailEffect(body).into())?;
         sent.map(drop).map_err(|no| no.message)
     }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use switchward_machine::{Micros, OpenId, WorkKind};
 use switchward_state::Body;
-use switchward_state::work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, WorkCommand};
+use switchward_state::work::{
+    CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, WorkCommand, WorkFailure,
+};
 use switchward_testkit::Rng;
 
 use crate::workflow::value;
@@ -32,7 +34,7 @@ pub(crate) fn command(rng: &mut Rng, open: &[(OpenId, WorkKind)], leases: &[(Ope
             Body::Work(WorkCommand::Fail(FailWork {
                 item,
                 fence,
-                message: "no".into(),
+                failure: WorkFailure::Reported { text: "no".into() },
                 cost,
                 tokens,
                 unknown,

@@ -20,8 +20,8 @@ pub(crate) fn apply(
     match event {
         DeliveryEvent::Queued { effect } => queued(rows, site, effect)?,
         DeliveryEvent::Acked { number } => arrived(rows, site, *number)?,
-        DeliveryEvent::Failed { number, code, diagnostic } => {
-            let dead = DeliveryFailure { code: code.clone(), diagnostic: diagnostic.clone(), at: site.at };
+        DeliveryEvent::Failed { number, code, detail } => {
+            let dead = DeliveryFailure { code: code.clone(), detail: detail.clone(), at: site.at };
             change(rows, site, *number, |effect| effect.progress.get_or_insert_default().dead = Some(dead))?;
             rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default().dead += 1;
         }
@@ -35,8 +35,8 @@ pub(crate) fn apply(
             let outbox = rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default();
             outbox.dead = outbox.dead.saturating_sub(1);
         }
-        DeliveryEvent::Deferred { number, until, code, diagnostic } => {
-            let last = DeliveryFailure { code: code.clone(), diagnostic: diagnostic.clone(), at: site.at };
+        DeliveryEvent::Deferred { number, until, code, detail } => {
+            let last = DeliveryFailure { code: code.clone(), detail: detail.clone(), at: site.at };
             let counted = u32::from(!planted!(rows, AttemptNotCounted));
             change(rows, site, *number, |effect| {
                 let progress = effect.progress.get_or_insert_default();
@@ -46,8 +46,8 @@ pub(crate) fn apply(
                 effect.deliver_at = *until;
             })?;
         }
-        DeliveryEvent::Held { number, until, code, diagnostic } => {
-            let last = DeliveryFailure { code: code.clone(), diagnostic: diagnostic.clone(), at: site.at };
+        DeliveryEvent::Held { number, until, code, detail } => {
+            let last = DeliveryFailure { code: code.clone(), detail: detail.clone(), at: site.at };
             change(rows, site, *number, |effect| {
                 let progress = effect.progress.get_or_insert_default();
                 progress.last = Some(last);

@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 
 use crate::AdmissionClass::{Begins, Ends, Neither};
 use crate::approval::MailToken;
-use crate::delivery::{Attempt, ChangeEndpoint, ChangeWebhookSource, FailureCode, Republish};
+use crate::delivery::{Attempt, ChangeEndpoint, ChangeWebhookSource, DeliveryDetail, FailureCode, Republish};
 use crate::limits::EFFECT_BYTES;
 use crate::{ChangedTenant, CommandTraits, ScopeKind};
 
@@ -67,8 +67,8 @@ impl DeliveryCommand {
     #[must_use]
     pub fn carried(&self) -> usize {
         match self {
-            Self::FailEffect(fail) => fail.diagnostic.len(),
-            Self::DeferEffect(defer) => defer.diagnostic.len(),
+            Self::FailEffect(fail) => fail.detail.as_ref().map_or(0, DeliveryDetail::bytes),
+            Self::DeferEffect(defer) => defer.detail.as_ref().map_or(0, DeliveryDetail::bytes),
             Self::RecordBounce(bounce) => bounce.message.len(),
             Self::Republish(republish) => (republish.events.len() + republish.retry.len()) * EFFECT_BYTES,
             Self::AckEffect(_)
@@ -100,9 +100,9 @@ pub struct FailEffect {
     /// Why.
     #[n(1)]
     pub code: FailureCode,
-    /// What the destination, or the attempt to reach it, has answered; empty if the code says it all. At most 16 KiB.
+    /// What exactly has gone wrong; `None` if the code says it all. At most 16 KiB.
     #[n(2)]
-    pub diagnostic: String,
+    pub detail: Option<DeliveryDetail>,
     /// Which sending has failed, see [`Effect::round`](crate::delivery::Effect::round); of an older one than the last it changes
     /// nothing. Nothing: the last.
     #[n(3)]
@@ -127,9 +127,9 @@ pub struct DeferEffect {
     /// Why.
     #[n(3)]
     pub code: FailureCode,
-    /// What the destination, or the attempt to reach it, has answered; empty if the code says it all. At most 16 KiB.
+    /// What exactly has gone wrong; `None` if the code says it all. At most 16 KiB.
     #[n(4)]
-    pub diagnostic: String,
+    pub detail: Option<DeliveryDetail>,
     /// Whether an attempt was made, which counts; one that was only put off does not bring it nearer to its last.
     #[n(5)]
     pub made: bool,

@@ -2,7 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::delivery::{Correlation, DisabledReason, FailureCode, SourceSecret};
+use crate::delivery::{Correlation, DeliveryDetail, DisabledReason, FailureCode, SourceSecret};
 use crate::seal::Sealed;
 
 /// What changes about a source of webhooks.
@@ -132,8 +132,8 @@ pub enum ChangeEndpoint {
         /// Its name.
         #[n(0)]
         id: String,
-        /// What went wrong, a code and a diagnostic; `None` if the message has arrived.
+        /// What went wrong, a code and maybe a detail; `None` if the message has arrived.
         #[n(1)]
-        failure: Option<(FailureCode, String)>,
+        failure: Option<(FailureCode, Option<DeliveryDetail>)>,
     },
 }

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{TenantId, Time};
 use zeroize::Zeroizing;
 
-use crate::delivery::{DeliveryFailure, DisabledReason, FailureCode, SourceSecret, webhook_source};
+use crate::delivery::{DeliveryDetail, DeliveryFailure, DisabledReason, FailureCode, SourceSecret, webhook_source};
 use crate::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
 use crate::seal::{KeyRing, SecretOf};
 
@@ -54,10 +54,10 @@ impl EndpointHealth {
     /// that an endpoint that fails now and then costs two notes in that time and no more; and what goes on as it was
     /// every [`ENDPOINT_NOTED_AGAIN_MS`].
     #[must_use]
-    pub fn after(&self, failure: Option<(&FailureCode, &str)>, now: Time) -> Option<Self> {
+    pub fn after(&self, failure: Option<&(FailureCode, Option<DeliveryDetail>)>, now: Time) -> Option<Self> {
         let noted = self.succeeded.max(self.failed.as_ref().map(|failed| failed.at));
         let passed = |ms| noted.is_none_or(|noted| now.since_ms(noted) >= ms);
-        let Some((code, diagnostic)) = failure else {
+        let Some((code, detail)) = failure else {
             let changed = self.failing_since.is_some() || passed(ENDPOINT_NOTED_AGAIN_MS);
             return changed.then(|| Self { failing_since: None, succeeded: Some(now), ..self.clone() });
         };
@@ -66,8 +66,7 @@ impl EndpointHealth {
         } else {
             passed(ENDPOINT_NOTED_MS)
         };
-        let failed =
-            || Some(DeliveryFailure { code: code.clone(), diagnostic: diagnostic.to_owned(), at: now });
+        let failed = || Some(DeliveryFailure { code: code.clone(), detail: detail.clone(), at: now });
         let since = self.failing_since.unwrap_or(now);
         changed.then(|| Self { failing_since: Some(since), failed: failed(), ..self.clone() })
     }

@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, RunId, Time};
 
-use crate::delivery::{Effect, EndpointHealth, FailureCode, WebhookSourceFact};
+use crate::delivery::{DeliveryDetail, Effect, EndpointHealth, FailureCode, WebhookSourceFact};
 
 /// An event about what goes out, and where it goes. Stored form.
 #[expect(
@@ -35,9 +35,9 @@ pub enum DeliveryEvent {
         /// Why.
         #[n(1)]
         code: FailureCode,
-        /// The answer of the destination or of the attempt; empty if the code says it all.
+        /// What exactly has gone wrong; `None` if the code says it all.
         #[n(2)]
-        diagnostic: String,
+        detail: Option<DeliveryDetail>,
     },
     /// A dead letter is sent again, and its incident is closed.
     #[n(3)]
@@ -65,9 +65,9 @@ pub enum DeliveryEvent {
         /// Why.
         #[n(2)]
         code: FailureCode,
-        /// The answer of the destination or of the attempt; empty if the code says it all.
+        /// What exactly has gone wrong; `None` if the code says it all.
         #[n(3)]
-        diagnostic: String,
+        detail: Option<DeliveryDetail>,
     },
     /// An effect waits because a cap is reached; nothing was tried.
     #[n(6)]
@@ -81,9 +81,9 @@ pub enum DeliveryEvent {
         /// Why.
         #[n(2)]
         code: FailureCode,
-        /// The answer of the destination or of the attempt; empty if the code says it all.
+        /// What exactly has gone wrong; `None` if the code says it all.
         #[n(3)]
-        diagnostic: String,
+        detail: Option<DeliveryDetail>,
     },
     /// A mail that asks somebody at a gate has come back, or somebody says so.
     #[n(7)]

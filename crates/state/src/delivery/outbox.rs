@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Channel, Digest, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
 use crate::approval::RequestSubject;
-use crate::delivery::{EventSubject, FailureCode, MessageText};
+use crate::delivery::{DeliveryDetail, EventSubject, FailureCode, MessageText};
 use crate::limits::EFFECT_BYTES;
 use crate::policy::LedgerRule;
 
@@ -95,9 +95,9 @@ pub struct DeliveryFailure {
     /// Why.
     #[n(0)]
     pub code: FailureCode,
-    /// What the destination, or the attempt to reach it, has answered; empty if the code says it all.
+    /// What exactly has gone wrong; `None` if the code says it all.
     #[n(1)]
-    pub diagnostic: String,
+    pub detail: Option<DeliveryDetail>,
     /// When it was found out.
     #[n(2)]
     pub at: Time,

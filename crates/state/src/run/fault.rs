@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Ending, FaultCode, Port};
 
 use crate::run::{OutboxExcess, RecipientsProblem, ResultProblem, WriteProblem};
+use crate::work::WorkFailure;
 
 /// Something that has gone wrong in a run, or in a run that it has called.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -136,13 +137,9 @@ pub enum FaultCause {
         #[n(0)]
         diagnostic: String,
     },
-    /// A worker has given up.
+    /// A worker, or a server's own attempt, has given up.
     #[n(18)]
-    Worker {
-        /// The worker's own text; maybe empty.
-        #[n(0)]
-        text: String,
-    },
+    Worker(#[n(0)] WorkFailure),
     /// A worker's result is not what was requested.
     #[n(19)]
     Result(#[n(0)] ResultProblem),
@@ -219,7 +216,7 @@ impl FaultCause {
             Self::Outbox(_) => FaultCode::OutboxLimit,
             Self::Template { .. } | Self::NoInputObject => FaultCode::Template,
             Self::Guard { .. } => FaultCode::Guard,
-            Self::Worker { .. } => FaultCode::WorkError,
+            Self::Worker(_) => FaultCode::WorkError,
             Self::Result(_) => FaultCode::BadResult,
             Self::LeasesLapsed => FaultCode::LeaseLimit,
             Self::UnknownCallee { .. }

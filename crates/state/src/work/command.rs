@@ -6,6 +6,7 @@ use switchward_machine::{Micros, OpenId};
 
 use crate::AdmissionClass::{Ends, Neither};
 use crate::size::weigh;
+use crate::work::WorkFailure;
 use crate::{CommandTraits, ScopeKind};
 
 /// A command about work.
@@ -45,7 +46,7 @@ impl WorkCommand {
     pub fn carried(&self) -> usize {
         match self {
             Self::Complete(complete) => weigh(&complete.result),
-            Self::Fail(fail) => fail.message.len(),
+            Self::Fail(fail) => fail.failure.bytes(),
             Self::Lease(_) | Self::Extend(_) | Self::Release(_) => 0,
         }
     }
@@ -108,9 +109,9 @@ pub struct FailWork {
     /// The number of its lease.
     #[n(1)]
     pub fence: u64,
-    /// Why, for a person.
+    /// Why; at most 16 KiB.
     #[n(2)]
-    pub message: String,
+    pub failure: WorkFailure,
     /// What it cost, millionths of a US dollar.
     #[n(3)]
     pub cost: Micros,

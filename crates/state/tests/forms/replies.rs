@@ -7,8 +7,7 @@ use switchward_state::catalogue::{
     Role, Server, ServerState, Settings, Tenant, VersionSummary,
 };
 use switchward_state::delivery::{
-    Correlation, DeliveryFailure, DisabledReason, EffectKind, EffectSummary, EndpointSummary, SecretsSummary,
-    SourceSummary, TextSource,
+    Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, EffectKind, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary, TextSource,
 };
 use switchward_state::policy::TenantPolicy;
 use switchward_state::session::Meters;
@@ -138,7 +137,7 @@ fn source() -> Reply {
 fn effect() -> Reply {
     let wrong = |at| DeliveryFailure {
         code: "smtp_refused".parse().expect("a code"),
-        diagnostic: "550 no".into(),
+        detail: DeliveryDetail::quote("550 no"),
         at: Time(at),
     };
     let effect = EffectSummary {

@@ -37,9 +37,7 @@ use switchward_state::catalogue::{
     Version, VersionFact,
 };
 use switchward_state::delivery::{
-    Correlation, DeliveryFailure, DisabledReason, Effect, EffectBody, EffectProgress, EffectSource, Endpoint,
-    EndpointHealth, EventSubject, FailureCode, MailHead, MessageText, Outbox, Purpose, SourceSecret,
-    TextSource, WebhookSource, WebhookSourceFact,
+    Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, Effect, EffectBody, EffectProgress, EffectSource, Endpoint, EndpointHealth, EventSubject, FailureCode, MailHead, MessageText, Outbox, Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
 };
 use switchward_state::policy::{
     Authorized, CallEffect, CallGrounds, HeldSince, LedgerRow, LimitCheck, LimitOutcome, PolicyFact,
@@ -55,7 +53,7 @@ use switchward_state::session::{
     ReplySource, Retention, Session, SessionWarning, Speaker, StatusReason, StoredReply,
 };
 use switchward_state::work::{
-    About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkItem, WorkProblem,
+    About, Lease, OpenItemBody, Owed, TimerItem, WaitItem, Why, WorkFailure, WorkItem, WorkProblem,
 };
 use switchward_state::{
     Actor, Answered, Decision, Event, History, ItemHead, ItemKind, ItemType, Level, ListedItem, Open,
@@ -383,7 +381,7 @@ fn effect(body: EffectBody) -> Effect {
 fn undelivered() -> [(&'static str, Row); 3] {
     let dead = DeliveryFailure {
         code: "no_such_host".parse().expect("a code"),
-        diagnostic: "it is unknown".into(),
+        detail: DeliveryDetail::quote("it is unknown"),
         at: Time(4),
     };
     let effect = |dead| Effect {

@@ -89,7 +89,11 @@ const CRATES: &[CrateRule] = &[
         uses: &[],
         outside: Some(&["base64", "hmac", "jiff", "serde", "serde_json", "sha2", "subtle", "thiserror"]),
     },
-    CrateRule { folder: "delivery", uses: &["bus", "machine", "mail", "messages", "webhook"], outside: None },
+    CrateRule {
+        folder: "delivery",
+        uses: &["bus", "machine", "mail", "messages", "state", "webhook"],
+        outside: None,
+    },
     CrateRule { folder: "mail", uses: &[], outside: None },
     CrateRule {
         folder: "gateway",

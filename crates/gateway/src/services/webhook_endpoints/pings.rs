@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use switchward_machine::TenantId;
-use switchward_state::delivery::{Endpoint, FailureCode};
+use switchward_state::delivery::{DeliveryDetail, Endpoint, FailureCode};
 use switchward_webhook::EventType;
 
 /// Sends single messages to endpoints.
@@ -22,8 +22,8 @@ pub struct Pinged {
     pub status: Option<u16>,
     /// Why it failed; `None` if the message was accepted.
     pub code: Option<FailureCode>,
-    /// The details of the error, for people.
-    pub message: String,
+    /// What exactly has gone wrong; `None` if the code says it all.
+    pub detail: Option<DeliveryDetail>,
     /// From the beginning of the request to the end of the answer.
     pub took: Duration,
     /// The body that was sent.

@@ -4,8 +4,7 @@ use switchward_machine::Time;
 use switchward_state::Body;
 use switchward_state::delivery::{
     AckEffect, Attempt, ChangeEndpoint, ChangeWebhookSource, Correlation, DeferEffect, DeliveryCommand,
-    DisabledReason, DismissEffect, EventSubject, FailEffect, FailureCode, HoldEffects, PublishedEvent,
-    RecordBounce, Republish, RetryEffect, SourceSecret, TextSource,
+    DeliveryDetail, DisabledReason, DismissEffect, EventSubject, FailEffect, FailureCode, HoldEffects, PublishedEvent, RecordBounce, Republish, RetryEffect, SourceSecret, TextSource,
 };
 
 use super::catalogue::sealed;
@@ -26,7 +25,7 @@ fn effects() -> Vec<DeliveryCommand> {
         DeliveryCommand::FailEffect(FailEffect {
             number,
             code: code.clone(),
-            diagnostic: message.clone(),
+            detail: DeliveryDetail::quote(message.clone()),
             round: Some(1),
         }),
         DeliveryCommand::DeferEffect(DeferEffect {
@@ -34,7 +33,7 @@ fn effects() -> Vec<DeliveryCommand> {
             attempt: Attempt { round: 1, number: 2 },
             wait_ms: 90,
             code,
-            diagnostic: message.clone(),
+            detail: DeliveryDetail::quote(message.clone()),
             made: true,
         }),
         DeliveryCommand::RecordBounce(RecordBounce { token: token(), message }),
@@ -83,7 +82,7 @@ fn endpoints() -> Vec<ChangeEndpoint> {
         ChangeEndpoint::Delete { id: id(), etag: etag() },
         ChangeEndpoint::Note {
             id: id(),
-            failure: Some(("http_500".parse().expect("a code"), "it fails".into())),
+            failure: Some(("http_500".parse().expect("a code"), DeliveryDetail::quote("it fails"))),
         },
     ]
 }

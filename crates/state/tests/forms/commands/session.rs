@@ -1,19 +1,24 @@
 //! Commands about sessions, runs, gates and work.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{Callee, CalleeKind, Decision, Micros, OpenId, SessionId, TenantId, Time};
+use switchward_machine::{
+    Callee, CalleeKind, Decision, DeliveryReason, Micros, OpenId, SessionId, TenantId, Time,
+};
 use switchward_state::approval::{
     AnswerGate, ApprovalCommand, CheckedBy, DecideGate, DiscussGate, EnterPageCode, MailCheck, MailKey,
     MailToken, OriginProof, PageProof, Quorum, RecordReply, Reminders, ReplyEvidence, SendPageCode, TokenUse,
 };
 use switchward_state::catalogue::LinkAuth;
+use switchward_state::delivery::ExchangeProblem;
 use switchward_state::policy::PinnedPolicy;
 use switchward_state::run::{Answer, EndTurn, Once, Pinned, RecordData, RecordEvent, RunCommand};
 use switchward_state::session::{
     Assisted, Cancel, CancelComment, Expiring, Pause, PostMessage, Queued, Remove, RemoveStep, Removing,
     Resume, SessionCommand, Start, Sweep, SwitchRun,
 };
-use switchward_state::work::{CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, WorkCommand};
+use switchward_state::work::{
+    CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, WorkCommand, WorkFailure,
+};
 use switchward_state::{Body, Key};
 
 use super::digest;
@@ -166,12 +171,19 @@ fn approvals() -> Vec<ApprovalCommand> {
 fn works() -> Vec<WorkCommand> {
     let (item, fence, cost, tokens) = (OpenId(6), 2, Micros(1_500), 70);
     let result = json!({"text": "ok"});
-    let message = "the model does not answer".to_owned();
+    let failure = WorkFailure::Reported { text: "the model does not answer".to_owned() };
+    let attempt = WorkFailure::Attempt {
+        reason: DeliveryReason::ReceiverRefused,
+        detail: ExchangeProblem::ReceiverStatus { status: 503 }.into(),
+    };
+    let fail = |failure| WorkCommand::Fail(FailWork { item, fence, failure, cost, tokens, unknown: true });
     vec![
         WorkCommand::Lease(LeaseWork { item, worker: "w-1".into(), lease_ms: 30_000 }),
         WorkCommand::Extend(ExtendLease { item, fence, lease_ms: 30_000 }),
         WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }),
-        WorkCommand::Fail(FailWork { item, fence, message, cost, tokens, unknown: true }),
+        fail(failure),
+        fail(attempt),
+        fail(WorkFailure::TooLarge),
         WorkCommand::Release(ReleaseWork { item, fence }),
     ]
 }

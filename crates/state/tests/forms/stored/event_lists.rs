@@ -149,7 +149,7 @@ pub(crate) fn later() -> Vec<Event> {
             by: Writer::Worker,
         }),
     ];
-    let fault = Deferral::Fault(FaultCause::Worker { text: "no".into() }.into());
+    let fault = Deferral::Fault(FaultCause::Worker(WorkFailure::Reported { text: "no".into() }).into());
     let deferred = [Deferral::Judged, fault].map(|due| Event::Run(RunEvent::Deferred { run, due }));
     let commented = Event::Approval(ApprovalEvent::Commented { gate, by, comment });
     let (answer, comment, via) = (Json(serde_json::json!([5])), String::new(), Via::Rpc);

@@ -26,10 +26,10 @@ pub(super) fn webhook_sources() -> Vec<Event> {
 
 /// Events of an effect that cannot be delivered.
 pub(super) fn dead_letters() -> Vec<Event> {
-    let (number, code, diagnostic) =
-        (9, "no_such_host".parse::<FailureCode>().expect("a code"), "mail.example.com is unknown".into());
+    let (number, code) = (9, "no_such_host".parse::<FailureCode>().expect("a code"));
+    let detail = DeliveryDetail::quote("mail.example.com is unknown");
     let flows = [
-        Event::Delivery(DeliveryEvent::Failed { number, code, diagnostic }),
+        Event::Delivery(DeliveryEvent::Failed { number, code, detail }),
         Event::Delivery(DeliveryEvent::Retried { number }),
         Event::Delivery(DeliveryEvent::Dismissed { number }),
     ];

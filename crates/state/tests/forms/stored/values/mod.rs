@@ -3,7 +3,7 @@
 use switchward_machine::DeliveryReason;
 use switchward_state::approval::ApprovalEvent;
 use switchward_state::catalogue::CatalogueEvent;
-use switchward_state::delivery::DeliveryEvent;
+use switchward_state::delivery::{DeliveryEvent, ExchangeProblem};
 pub(crate) mod faults;
 pub(crate) mod notices;
 pub(crate) mod page_codes;
@@ -131,7 +131,7 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
     let session = Session { stable_from: Some(7), audience: vec!["kim".into()], ..session() };
     let last = DeliveryFailure {
         code: "smtp_421".parse().expect("a code"),
-        diagnostic: "later".into(),
+        detail: DeliveryDetail::quote("later"),
         at: Time(5),
     };
     let progress = Some(EffectProgress { round: 1, dead: None, attempts: 2, last: Some(last), since: None });
@@ -179,8 +179,8 @@ fn vouched() -> SenderProof {
 pub(super) fn mailed() -> Vec<Event> {
     let (run, about, evidence) = (RunId(1), Some(OpenId(6)), Some(evidence()));
     let (from, text) = ("ann@example.com".to_owned(), "fine".to_owned());
-    let (number, until, code, diagnostic) =
-        (9, Time(90), "smtp_421".parse::<FailureCode>().expect("a code"), "later".to_owned());
+    let (number, until, code, detail) =
+        (9, Time(90), "smtp_421".parse::<FailureCode>().expect("a code"), DeliveryDetail::quote("later"));
     let flows = [
         Event::Approval(ApprovalEvent::ReplyRecorded(ReplyFact {
             run,
@@ -203,7 +203,7 @@ pub(super) fn mailed() -> Vec<Event> {
             number,
             until,
             code: code.clone(),
-            diagnostic: diagnostic.clone(),
+            detail: detail.clone(),
         }),
     ];
     flows
@@ -217,9 +217,9 @@ pub(super) fn mailed() -> Vec<Event> {
 
 /// What was added later.
 fn later() -> Vec<Event> {
-    let (number, until, code, diagnostic) =
-        (9, Time(90), "smtp_421".parse::<FailureCode>().expect("a code"), "later".to_owned());
-    let held = Event::Delivery(DeliveryEvent::Held { number, until, code, diagnostic });
+    let (number, until, code, detail) =
+        (9, Time(90), "smtp_421".parse::<FailureCode>().expect("a code"), DeliveryDetail::quote("later"));
+    let held = Event::Delivery(DeliveryEvent::Held { number, until, code, detail });
     let to = vec!["lead@example.com".to_owned()];
     let (run, again) = (RunId(1), to[0].clone());
     let (from, text, why) = (to[0].clone(), "fine".to_owned(), Some(ReplyOutcome::Foreign));
@@ -277,7 +277,7 @@ fn tenant_event() -> EffectBody {
 fn noted() -> EndpointHealth {
     let failed = DeliveryFailure {
         code: FailureCode::Attempt(DeliveryReason::ReceiverRefused),
-        diagnostic: "it said 500".into(),
+        detail: Some(ExchangeProblem::EndpointStatus { status: 500 }.into()),
         at: Time(8),
     };
     EndpointHealth { failing_since: Some(Time(6)), succeeded: Some(Time(5)), failed: Some(failed) }
