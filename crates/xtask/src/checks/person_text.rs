@@ -1,4 +1,4 @@
-//! The words that people read are in `messages`: the crates that decide, and the code that builds pages and mails, have none.
+//! The words that people read are in `messages`: the crates that decide, that deliver, and that build pages and mails have none.
 //!
 //! A sentence is a string with three words in a row. It is allowed where only developers and operators read it: in an
 //! error, in `let message = ...` beside a rule that refuses, in a panic, in a log, and where the command line proposes a
@@ -17,13 +17,12 @@ const WITHOUT_WORDS: &[&str] = &[
     "crates/engine/src",
     "crates/state/src",
     "crates/gateway/src",
-    "crates/outbound/src/render/mail",
-    "crates/outbound/src/render/mail.rs",
-    "crates/delivery/src/mail",
+    "crates/outbound/src",
+    "crates/delivery/src",
     "crates/switchward/src",
 ];
-/// Folders and files within them whose sentences are for developers and operators: errors that pass through other types
-/// than those of [`ERRORS`], help, metrics and logs.
+/// Folders and files within them whose sentences are for developers, operators and models: errors that pass through other types
+/// than those of [`ERRORS`], help, metrics, logs and prompts.
 const FOR_OPERATORS: &[&str] = &[
     // What a caller's request lacks.
     "crates/gateway/src/api.rs",
@@ -38,6 +37,16 @@ const FOR_OPERATORS: &[&str] = &[
     "crates/gateway/src/mail/others.rs",
     "crates/gateway/src/proxy",
     "crates/switchward/src/member",
+    "crates/outbound/src/remote",
+    // What the configuration of mail or of an OpenID provider lacks, and why a provider cannot be used.
+    "crates/delivery/src/mail.rs",
+    "crates/delivery/src/openid",
+    "crates/delivery/src/openid.rs",
+    // What a model is asked.
+    "crates/delivery/src/model/anthropic.rs",
+    "crates/delivery/src/model/question.rs",
+    // The names of ranges of addresses.
+    "crates/delivery/src/guard/ranges.rs",
     // Help of the command line and of metrics, and logs.
     "crates/switchward/src/args",
     "crates/switchward/src/exit.rs",
@@ -55,7 +64,6 @@ const ERRORS: &[&str] = &[
     "BadArgs",
     "Error",
     "DecodeError",
-    "Failed",
     "Exit",
     "Status",
     "invalid",
@@ -235,6 +243,10 @@ mod tests {
         assert_eq!(lines("crates/gateway/src/decision/page.rs", page), [2]);
         assert_eq!(lines("crates/switchward/src/commands/doctor.rs", page), [2]);
         assert_eq!(lines("crates/switchward/src/home.rs", page), [2]);
+        let failed =
+            "fn a() -> Failed {\n    Failed::new(DeliveryReason::Timeout, \"the server took too long\")\n}\n";
+        assert_eq!(lines("crates/delivery/src/channels/mail.rs", failed), [2]);
+        assert_eq!(lines("crates/outbound/src/ping.rs", failed), [2]);
         let question = "fn a(call: &str) -> String {\n    format!(\"may the agent call {call}?\")\n}\n";
         assert_eq!(lines("crates/gateway/src/convert/gates.rs", question), [2]);
     }
@@ -257,6 +269,8 @@ mod tests {
         let operators = "fn a() -> String { \"the server has no quarantine\".into() }\n";
         assert_eq!(lines("crates/gateway/src/proxy/links.rs", operators), []);
         assert_eq!(lines("crates/switchward/src/exit.rs", operators), []);
+        assert_eq!(lines("crates/outbound/src/remote/form.rs", operators), []);
+        assert_eq!(lines("crates/delivery/src/model/question.rs", operators), []);
         assert_eq!(lines("crates/switchward/src/exit/refused.rs", operators), [1]);
         let message = "fn a() -> String { \"your answer is recorded\".into() }\n";
         assert_eq!(lines("crates/messages/src/en/a.rs", message), []);
