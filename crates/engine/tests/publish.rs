@@ -16,7 +16,8 @@ use switchward_state::catalogue::{
     Deploy, InstallMachine, InstallTenancy, Role, Settings, Tenancy, TenantOutbox,
 };
 use switchward_state::delivery::{
-    AckEffect, Attempt, DeferEffect, DeliveryDetail, DisabledReason, EffectBody, Endpoint, EventSubject, FailEffect, FailureCode, SourceSecret,
+    AckEffect, Attempt, DeferEffect, DeliveryDetail, DisabledReason, EffectBody, Endpoint, EventSubject,
+    FailEffect, FailureCode, SourceSecret,
 };
 use switchward_state::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TENANT_OUTBOX_MAX};
 use switchward_state::seal::SecretOf;

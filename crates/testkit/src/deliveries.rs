@@ -1,7 +1,10 @@
 //! Samples of why deliveries fail.
 
 use switchward_machine::DeliveryReason;
-use switchward_state::delivery::{AddressProblem, DeliveryDetail, DisabledReason, EventProblem, EventSubject, ExchangeProblem, FailureCode, HeaderProblem, JobProblem, MailCap, MailProblem, ModelProblem, PingProblem, RequestProblem, SizedPart};
+use switchward_state::delivery::{
+    AddressProblem, DeliveryDetail, DisabledReason, EventProblem, EventSubject, ExchangeProblem, FailureCode,
+    HeaderProblem, JobProblem, MailCap, MailProblem, ModelProblem, PingProblem, RequestProblem, SizedPart,
+};
 
 /// Every code of a failed delivery at least once, with each problem of an event that cannot be sent.
 #[must_use]

@@ -2,7 +2,8 @@
 
 use switchward_state::catalogue::{CatalogueEvent, Tenancy};
 use switchward_state::delivery::{
-    ChangeEndpoint, DeliveryDetail, DeliveryEvent, DisabledReason, Endpoint, EndpointSummary, EventSubject, FailureCode, SourceSecret,
+    ChangeEndpoint, DeliveryDetail, DeliveryEvent, DisabledReason, Endpoint, EndpointSummary, EventSubject,
+    FailureCode, SourceSecret,
 };
 use switchward_state::limits::{
     ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, ROTATION_MS_MAX,

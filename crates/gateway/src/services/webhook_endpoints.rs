@@ -5,8 +5,8 @@ mod pings;
 mod recover;
 
 use switchward_api::v1::{self, webhook_endpoint_service_server::WebhookEndpointService};
-use switchward_state::delivery::{DeliveryFailure, DisabledReason, Endpoint, EndpointSummary};
 use switchward_messages::delivery_failure;
+use switchward_state::delivery::{DeliveryFailure, DisabledReason, Endpoint, EndpointSummary};
 use switchward_state::limits::ROTATION_MS_MAX;
 use switchward_state::seal::{Sealed, SecretOf};
 use switchward_state::{Body, Reply, RequestId};

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 use switchward_machine::{DeliveryReason, Limit, Micros, Period};
 use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, LinkAuth, Quotas, Settings};
 use switchward_state::delivery::{
-    DeliveryDetail, DeliveryFailure, DisabledReason, Endpoint, EndpointHealth, EventProblem, FailureCode, SourceSecret,
+    DeliveryDetail, DeliveryFailure, DisabledReason, Endpoint, EndpointHealth, EventProblem, FailureCode,
+    SourceSecret,
 };
 use switchward_state::policy::{Args, LedgerRule};
 use switchward_state::seal::SecretOf;

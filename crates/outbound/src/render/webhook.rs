@@ -8,7 +8,9 @@ use std::time::Duration;
 use switchward_delivery::channels::Event;
 use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
-use switchward_state::delivery::{DeliveryDetail, Effect, EffectBody, Endpoint, EventProblem, EventSubject, FailureCode};
+use switchward_state::delivery::{
+    DeliveryDetail, Effect, EffectBody, Endpoint, EventProblem, EventSubject, FailureCode,
+};
 use switchward_state::seal::KeyRing;
 use switchward_state::{OutboxScope, ViewError};
 use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, limits::SECRETS_ACTIVE_MAX, standard};

@@ -4,7 +4,9 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{TenantId, Time};
 use zeroize::Zeroizing;
 
-use crate::delivery::{DeliveryDetail, DeliveryFailure, DisabledReason, FailureCode, SourceSecret, webhook_source};
+use crate::delivery::{
+    DeliveryDetail, DeliveryFailure, DisabledReason, FailureCode, SourceSecret, webhook_source,
+};
 use crate::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
 use crate::seal::{KeyRing, SecretOf};
 

@@ -4,10 +4,10 @@ pub(crate) mod apply;
 pub(crate) mod apply_endpoints;
 mod command;
 mod destination_commands;
-mod disabled_reason;
 mod detail;
 mod detail_of_mail;
 mod detail_of_request;
+mod disabled_reason;
 mod endpoint;
 mod event;
 mod event_problem;
@@ -29,10 +29,10 @@ pub use command::{
     AckEffect, DeferEffect, DismissEffect, FailEffect, HoldEffects, RecordBounce, RetryEffect,
 };
 pub use destination_commands::{ChangeEndpoint, ChangeWebhookSource};
-pub use disabled_reason::DisabledReason;
 pub use detail::{DeliveryDetail, JobProblem, ModelProblem, PingProblem, SizedPart};
 pub use detail_of_mail::MailProblem;
 pub use detail_of_request::{AddressProblem, ExchangeProblem, HeaderProblem, RequestProblem};
+pub use disabled_reason::DisabledReason;
 pub use endpoint::{Endpoint, EndpointHealth};
 pub use event::DeliveryEvent;
 pub use event_problem::EventProblem;

@@ -7,7 +7,8 @@ use switchward_state::catalogue::{
     Role, Server, ServerState, Settings, Tenant, VersionSummary,
 };
 use switchward_state::delivery::{
-    Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, EffectKind, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary, TextSource,
+    Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, EffectKind, EffectSummary, EndpointSummary,
+    SecretsSummary, SourceSummary, TextSource,
 };
 use switchward_state::policy::TenantPolicy;
 use switchward_state::session::Meters;

@@ -37,7 +37,9 @@ use switchward_state::catalogue::{
     Version, VersionFact,
 };
 use switchward_state::delivery::{
-    Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, Effect, EffectBody, EffectProgress, EffectSource, Endpoint, EndpointHealth, EventSubject, FailureCode, MailHead, MessageText, Outbox, Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
+    Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, Effect, EffectBody, EffectProgress,
+    EffectSource, Endpoint, EndpointHealth, EventSubject, FailureCode, MailHead, MessageText, Outbox,
+    Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
 };
 use switchward_state::policy::{
     Authorized, CallEffect, CallGrounds, HeldSince, LedgerRow, LimitCheck, LimitOutcome, PolicyFact,

@@ -4,7 +4,8 @@ use switchward_machine::Time;
 use switchward_state::Body;
 use switchward_state::delivery::{
     AckEffect, Attempt, ChangeEndpoint, ChangeWebhookSource, Correlation, DeferEffect, DeliveryCommand,
-    DeliveryDetail, DisabledReason, DismissEffect, EventSubject, FailEffect, FailureCode, HoldEffects, PublishedEvent, RecordBounce, Republish, RetryEffect, SourceSecret, TextSource,
+    DeliveryDetail, DisabledReason, DismissEffect, EventSubject, FailEffect, FailureCode, HoldEffects,
+    PublishedEvent, RecordBounce, Republish, RetryEffect, SourceSecret, TextSource,
 };
 
 use super::catalogue::sealed;

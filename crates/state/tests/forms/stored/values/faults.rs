@@ -1,6 +1,8 @@
 //! What goes wrong in runs and in work, and the grounds of decisions on calls: each variant once.
 
-use switchward_machine::{DeliveryReason, EndReason, Ending, FaultCode, NodeIx, OpenId, Outcome, RunId, SessionId};
+use switchward_machine::{
+    DeliveryReason, EndReason, Ending, FaultCode, NodeIx, OpenId, Outcome, RunId, SessionId,
+};
 use switchward_state::delivery::{DeliveryDetail, DeliveryEvent, FailureCode};
 use switchward_state::policy::Authorized;
 use switchward_state::run::{Deferral, EndComment, RunEvent};
