@@ -88,11 +88,11 @@ impl EffectService for Api {
         names::parent(&call.caller, "parent", &message.parent)?;
         let request = request_id(&message.request_id, "ReleaseEffects", &message)?;
         if message.all_tenants {
-            let released_tenants = release_all(&call, request).await?;
-            return Ok(Response::new(v1::ReleaseEffectsResponse { released_tenants }));
+            release_all(&call, request).await?;
+        } else {
+            call.execute_in_own_scope(request, release()).await?;
         }
-        call.execute_in_own_scope(request, release()).await?;
-        Ok(Response::new(v1::ReleaseEffectsResponse { released_tenants: 0 }))
+        Ok(Response::new(v1::ReleaseEffectsResponse {}))
     }
 }
 
@@ -100,24 +100,22 @@ fn release() -> Body {
     Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held: false }))
 }
 
-/// Releases the effects of every tenant whose effects are held, one after the other, and returns how many these were. If a
-/// tenant fails, those before it are released, and the call can be repeated.
-async fn release_all(call: &Call<'_>, request: Option<RequestId>) -> Result<u32, Refusal> {
+/// Releases the effects of every tenant whose effects are held, one after the other. If a tenant fails, those before it are
+/// released, and the call can be repeated.
+async fn release_all(call: &Call<'_>, request: Option<RequestId>) -> Result<(), Refusal> {
     if call.caller.tenant != FIRST {
         let message = "only keys of the server's first tenant may release the effects of all tenants";
         return Err(Refusal::new(Reason::RoleNotAllowed, message));
     }
     let held = call.api.cluster.tenants_held_now().await.map_err(refusal)?;
-    let mut released = 0;
-    for tenant in held {
+    for (released, tenant) in held.into_iter().enumerate() {
         // The command is of the tenant that it is about, so that each remembers the request.
         let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: call.trace.clone() };
         inside.caller.tenant = tenant;
         let done = inside.execute_in_own_scope(request.clone(), release()).await;
         done.map_err(|refusal| if released > 0 { refusal.after_part() } else { refusal })?;
-        released += 1;
     }
-    Ok(released)
+    Ok(())
 }
 
 fn sequence(reply: Result<Reply, Refusal>, name: &str) -> Result<u64, Refusal> {

@@ -27,9 +27,9 @@ async fn release(talk: &Talk, of: &ReleaseEffects) -> Result<(), Exit> {
     let reply =
         talk.client.call(request, |mut it, request| async move { it.effects.release_effects(request).await });
     let reply = reply.await?;
-    let tenants = || if all_tenants { reply.released_tenants.to_string() } else { String::new() };
+    let whose = if all_tenants { "all" } else { "" };
     talk.printer.message("ReleaseEffectsResponse", &reply, || {
-        card(&[("effects", "released".to_owned()), ("tenants", tenants())])
+        card(&[("effects", "released".to_owned()), ("tenants", whose.to_owned())])
     })
 }
 

@@ -167,16 +167,14 @@ async fn held_until_released(servers: &Servers, receiver: &Receiver) -> anyhow::
     let listed: Value = serde_json::from_str(&listed)?;
     let webhooks = listed["effects"].as_array().into_iter().flatten();
     ensure!(webhooks.filter(|effect| effect["kind"] == "webhook").count() == 1, "{listed}");
-    let release = ["effect", "release", "--all-tenants", "-o", "json"];
-    let released: Value = serde_json::from_str(&servers.client(3, KEY, &release).await?)?;
-    ensure!(released["releasedTenants"] == 1, "{released}");
+    let release = ["effect", "release", "--all-tenants"];
+    servers.client(3, KEY, &release).await?;
     let deadline = Instant::now() + PATIENCE;
     while receiver.count() == 0 {
         ensure!(Instant::now() < deadline, "what was released does not go out");
         sleep(LOOK).await;
     }
-    let again: Value = serde_json::from_str(&servers.client(1, KEY, &release).await?)?;
-    ensure!(again["releasedTenants"].is_null(), "{again}");
+    servers.client(1, KEY, &release).await.context("nothing is held any more")?;
     until(servers, 1, "nothing is held", |seen| seen["effectsHeldTenants"].is_null()).await.map(drop)
 }
 
