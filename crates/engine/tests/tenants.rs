@@ -131,6 +131,23 @@ fn every_change_is_recorded_with_who_made_it_and_what_it_was_before() {
 }
 
 #[test]
+fn a_directory_is_answered_as_it_is_stored() {
+    let mut rows = catalogue();
+    let entry = |name: &str| {
+        let members = vec!["kim@a.example".into()];
+        DirectoryEntry { name: name.into(), members, ..Default::default() }
+    };
+    let directory = Directory { entries: vec![entry(" Kim "), entry("ada")], ..Directory::default() };
+    let put = PutDirectory { directory, key: None, etag: String::new() };
+    let put = Body::Catalogue(CatalogueCommand::PutDirectory(put));
+    for _ in 0..2 {
+        let Ok(Reply::Directory(answer)) = rows.catalogue(put.clone()) else { panic!("it is taken") };
+        assert_eq!(answer.entries, [entry("ada"), entry("kim")]);
+        assert_eq!(*answer, rows.tenancy(&Key::tenancy_record(TENANT)).directory);
+    }
+}
+
+#[test]
 fn effects_are_held_until_they_are_released_and_every_shard_knows() {
     let mut rows = catalogue();
     let hold = |held| Body::Delivery(DeliveryCommand::HoldEffects(HoldEffects { held }));

@@ -5,12 +5,12 @@ use switchward_machine::{OpenId, SessionId, Time};
 
 use crate::approval::{GateSummary, ReplyOutcome};
 use crate::catalogue::{
-    AssistantSummary, ClusterChange, Definition, Finding, KeySummary, Tenant, VersionSummary,
+    AssistantSummary, ClusterChange, Definition, Directory, Finding, KeySummary, Tenant, VersionSummary,
 };
 use crate::delivery::{EffectSummary, EndpointSummary, SourceSummary};
 use crate::policy::{Authorized, TenantPolicy};
 use crate::run::ResultProblem;
-use crate::session::{Meters, Position};
+use crate::session::{Meters, Position, Retention};
 use crate::{Level, Loaded};
 
 /// The answer to an accepted command. Stored form.
@@ -217,6 +217,12 @@ pub enum Reply {
         #[n(1)]
         epoch: u64,
     },
+    /// The tenant's directory as it is stored now.
+    #[n(22)]
+    Directory(#[n(0)] Box<Directory>),
+    /// The tenant's retention rules as they are stored now.
+    #[n(23)]
+    Retention(#[n(0)] Retention),
 }
 
 /// The version of a reply's form; its first byte.
@@ -298,6 +304,8 @@ impl Reply {
             | Self::Removed { .. }
             | Self::Cluster(..)
             | Self::Level { .. }
+            | Self::Directory(..)
+            | Self::Retention(..)
             | Self::Leased { .. } => None,
         }
     }
@@ -327,6 +335,8 @@ impl Reply {
             | Self::Removed { .. }
             | Self::Cluster(..)
             | Self::Level { .. }
+            | Self::Directory(..)
+            | Self::Retention(..)
             | Self::Leased { .. } => {}
         }
     }

@@ -14,13 +14,15 @@ pub(crate) fn put(turn: &mut Turn<'_, '_>, put: &PutRetention) -> Result<Reply, 
     check_etag("retention", &put.etag, known.as_ref().map(|known| known.retention.etag()))?;
     let retention = checked(&put.retention)?;
     if known.as_ref().is_some_and(|known| known.retention == retention) {
-        return Ok(Reply::Done);
+        return Ok(Reply::Retention(retention));
     }
+    let reply = Reply::Retention(retention.clone());
     let tenancy = match known {
         Some(known) => Tenancy { revision: known.revision + 1, retention, ..Tenancy::clone(&known) },
         None => Tenancy { retention, ..Tenancy::first(put.key.clone()) },
     };
-    record(turn, tenancy)
+    record(turn, tenancy)?;
+    Ok(reply)
 }
 
 /// The rules in their order, if they are valid.

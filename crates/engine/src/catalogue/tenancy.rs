@@ -40,17 +40,19 @@ pub(crate) fn put_directory(turn: &mut Turn<'_, '_>, put: &PutDirectory) -> Resu
     check_etag("directory", &put.etag, known.as_ref().map(|known| known.directory.etag()))?;
     let directory = checked(&put.directory)?;
     if known.as_ref().is_some_and(|known| known.directory == directory) {
-        return Ok(Reply::Done);
+        return Ok(Reply::Directory(Box::new(directory)));
     }
+    let reply = Reply::Directory(Box::new(directory.clone()));
     let tenancy = match known {
         Some(known) => Tenancy { revision: known.revision + 1, directory, ..Tenancy::clone(&known) },
         None => Tenancy { directory, ..Tenancy::first(put.key.clone()) },
     };
-    record(turn, tenancy)
+    record(turn, tenancy)?;
+    Ok(reply)
 }
 
 /// Replaces the catalogue's record, and notes who changed what.
-pub(crate) fn record(turn: &mut Turn<'_, '_>, mut tenancy: Tenancy) -> Result<Reply, Stop> {
+pub(crate) fn record(turn: &mut Turn<'_, '_>, mut tenancy: Tenancy) -> Result<(), Stop> {
     let known = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
     let parts = changed(known.as_deref(), &tenancy);
     drop(known);
@@ -61,7 +63,7 @@ pub(crate) fn record(turn: &mut Turn<'_, '_>, mut tenancy: Tenancy) -> Result<Re
         let change = TenantChange { at: turn.now(), by: turn.command.actor.clone(), parts };
         turn.emit(TenantFact::Changed { number, change })?;
     }
-    Ok(Reply::Done)
+    Ok(())
 }
 
 /// Nothing of the tenant goes out from now on, or what waits goes out again.

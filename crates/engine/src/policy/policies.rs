@@ -101,7 +101,8 @@ pub(crate) fn remove(turn: &mut Turn<'_, '_>, remove: &RemoveTenantPolicy) -> Re
         return Err(missing("policy", &remove.name).into());
     }
     tenancy.revision += 1;
-    tenancy::record(turn, tenancy)
+    tenancy::record(turn, tenancy)?;
+    Ok(Reply::Done)
 }
 
 /// The policy document of this name: the version, and what it compiled to.

@@ -2,9 +2,9 @@
 
 use switchward_api::v1::{self, directory_service_server::DirectoryService};
 use switchward_messages::directory_warning;
-use switchward_state::Body;
 use switchward_state::approval::GateSettings;
 use switchward_state::catalogue::{CatalogueCommand, Directory, DirectoryEntry, EventBinding, PutDirectory};
+use switchward_state::{Body, Reply};
 use tonic::{Request, Response, Status};
 
 use super::start::{quorum, reminders};
@@ -13,6 +13,7 @@ use crate::auth::roles;
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::query::GetTenantRecord;
+use crate::refusals::odd;
 use crate::{convert, names, sealing};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -38,17 +39,16 @@ impl DirectoryService for Api {
         };
         let event_bindings = requested.event_bindings.into_iter().map(binding).collect();
         let directory = Directory { entries, audience: requested.audience, event_bindings };
-        // The answer is what was requested, as it is stored.
-        let stored = directory.clone().in_order();
         let key = sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant);
         let body = Body::Catalogue(CatalogueCommand::PutDirectory(PutDirectory {
             directory,
             key,
             etag: requested.etag,
         }));
-        call.execute_in_own_scope(request, body).await?;
+        let reply = call.execute_in_own_scope(request, body).await?;
+        let Reply::Directory(stored) = reply else { return Err(odd(&reply).into()) };
         let warnings = stored.warnings().iter().map(directory_warning).collect();
-        Ok(Response::new(v1::PutDirectoryResponse { directory: Some(shown(stored)), warnings }))
+        Ok(Response::new(v1::PutDirectoryResponse { directory: Some(shown(*stored)), warnings }))
     }
 
     async fn get_directory(

@@ -61,15 +61,14 @@ impl RetentionService for Api {
         let rules = requested.rules.into_iter().enumerate();
         let rules = rules.map(|(at, rule)| read(&call.caller, at, rule)).collect::<Result<_, _>>()?;
         let retention = Retention { rules };
-        // The answer is what was requested, as it is stored.
-        let stored = retention.clone().in_order();
         let key = sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant);
         let body = Body::Catalogue(CatalogueCommand::PutRetention(PutRetention {
             retention,
             key,
             etag: requested.etag,
         }));
-        call.execute_in_own_scope(request, body).await?;
+        let reply = call.execute_in_own_scope(request, body).await?;
+        let Reply::Retention(stored) = reply else { return Err(odd(&reply).into()) };
         let retention = Some(shown(&call.caller, stored));
         Ok(Response::new(v1::PutRetentionResponse { retention }))
     }

@@ -99,6 +99,8 @@ impl Shard {
                 | Reply::Source(_)
                 | Reply::Cluster(_)
                 | Reply::Level { .. }
+                | Reply::Directory(_)
+                | Reply::Retention(_)
                 | Reply::Removed { .. },
             ) => return Ok(()),
         };

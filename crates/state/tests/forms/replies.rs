@@ -3,15 +3,15 @@
 use switchward_machine::{Channel, Decision, Digest, GateKind, Micros, OpenId, SessionId, TenantId, Time};
 use switchward_state::approval::{GateEnd, GateEnding, GateSummary, RequestSubject, Via, VoteSummary};
 use switchward_state::catalogue::{
-    AssistantSummary, ClusterChange, ClusterMap, Definition, Finding, FindingSeverity, KeySummary, Retired,
-    Role, Server, ServerState, Settings, Tenant, VersionSummary,
+    AssistantSummary, ClusterChange, ClusterMap, Definition, Directory, DirectoryEntry, Finding,
+    FindingSeverity, KeySummary, Retired, Role, Server, ServerState, Settings, Tenant, VersionSummary,
 };
 use switchward_state::delivery::{
     Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, EffectKind, EffectSummary, EndpointSummary,
     SecretsSummary, SourceSummary, TextSource,
 };
 use switchward_state::policy::TenantPolicy;
-use switchward_state::session::Meters;
+use switchward_state::session::{Meters, Retention, RetentionRule};
 use switchward_state::{Level, Levels, Loaded, Reply};
 
 const DIGEST: Digest = Digest([2; 32]);
@@ -181,6 +181,18 @@ fn cluster() -> Reply {
     Reply::Cluster(Box::new(ClusterChange { server, map }))
 }
 
+fn directory() -> Reply {
+    let members = vec!["kim@example.com".into()];
+    let entry = DirectoryEntry { name: "kim".into(), members, ..DirectoryEntry::default() };
+    let audience = vec!["kim".into()];
+    Reply::Directory(Box::new(Directory { entries: vec![entry], audience, ..Directory::default() }))
+}
+
+fn retention() -> Reply {
+    let rule = RetentionRule { sessions_ms: Some(9), ..RetentionRule::default() };
+    Reply::Retention(Retention { rules: vec![rule] })
+}
+
 fn leased() -> Reply {
     Reply::Leased { item: OpenId(10), fence: 2, until: Time(9), loaded: Loaded::default() }
 }
@@ -188,7 +200,8 @@ fn leased() -> Reply {
 /// One of each.
 pub(crate) fn all() -> Vec<Reply> {
     let of_tenant = [tenant(), key(), version(), definition(), policy(), assistant(), endpoint(), source()];
-    of_tenant.into_iter().chain([effect(), metered(), gate(), removed(), leased(), cluster()]).collect()
+    let others = [effect(), metered(), gate(), removed(), leased(), cluster(), directory(), retention()];
+    of_tenant.into_iter().chain(others).collect()
 }
 
 fn gate() -> Reply {

@@ -54,6 +54,8 @@ pub(crate) fn name(reply: &Reply) -> &'static str {
         Reply::Removed { .. } => "removed",
         Reply::Cluster(..) => "cluster",
         Reply::Level { .. } => "level",
+        Reply::Directory(..) => "directory",
+        Reply::Retention(..) => "retention",
     }
 }
 
