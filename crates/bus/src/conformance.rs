@@ -18,22 +18,22 @@ use crate::limits::{BODY_BYTES_MAX, CONSUMER_BYTES_MAX, ID_BYTES_MAX};
 
 /// Creates the buses for the suite.
 #[async_trait]
-pub trait Factory: Sync {
+pub(crate) trait Factory: Sync {
     /// Creates an empty bus with these settings.
     async fn bus(&self, settings: Settings) -> Arc<dyn Bus>;
 }
 
 /// A failed case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// The case's name.
-    pub case: &'static str,
+    pub(crate) case: &'static str,
     /// What was expected and what came instead.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 /// Every case, in the order in which they run.
-pub const CASES: &[&str] = &[
+pub(crate) const CASES: &[&str] = &[
     "order",
     "at least once",
     "redelivery",
@@ -78,7 +78,7 @@ const SETTINGS: Settings = Settings {
 type CaseResult = Result<(), String>;
 
 /// Runs every case and returns the failures.
-pub async fn run(factory: &dyn Factory) -> Vec<Failure> {
+pub(crate) async fn run(factory: &dyn Factory) -> Vec<Failure> {
     let mut failures = Vec::new();
     for &case in CASES {
         let message = match timeout(CASE_MAX, play(case, factory)).await {

@@ -5,7 +5,8 @@
 //!   also counts ids in counters that all its ends share.
 //! - [`Memory`] is the bus of a single process.
 //! - [`Redis`] is the bus of several, over Redis streams.
-//! - `conformance` (feature of the same name) is the test suite of every implementation.
+//!
+//! The tests have one suite for every implementation, `conformance`.
 //!
 //! It must never know what an envelope holds, who reads it, or what becomes of it.
 //!
@@ -14,8 +15,8 @@
 //! promise; receivers get a stable id instead.
 
 mod bus;
-#[cfg(any(test, feature = "conformance"))]
-pub mod conformance;
+#[cfg(test)]
+mod conformance;
 mod error;
 pub mod limits;
 mod memory;

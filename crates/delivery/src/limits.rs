@@ -34,8 +34,6 @@ pub const CONNECTIONS_KEPT_MAX: usize = 16;
 pub const TRANSPORTS_MAX: usize = 128;
 /// How long a request may take from the lookup of its name to the last byte of its answer.
 pub const DEADLINE_MS_MAX: u64 = 600_000;
-/// How long a request may take if its sender does not say.
-pub const DEADLINE_MS: u64 = 30_000;
 /// The longest wait that is accepted from a receiver.
 pub const RETRY_AFTER_MS_MAX: u64 = 24 * 3_600_000;
 

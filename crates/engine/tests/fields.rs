@@ -17,6 +17,7 @@ use switchward_state::run::{EndTurn, Pinned, RecordData, RecordEvent, RunCommand
 use switchward_state::seal::SecretOf;
 use switchward_state::session::{PostMessage, Queued, Session, SessionCommand, Start, SwitchRun};
 use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope};
+use switchward_testkit::start_of;
 
 const TENANT: TenantId = TenantId(3);
 const SESSION: SessionId = SessionId([4; 16]);
@@ -116,7 +117,7 @@ impl Shard {
 }
 
 fn start(machine: Digest) -> Start {
-    Start::of("talk", 1, machine, "agent")
+    start_of("talk", 1, machine, "agent")
 }
 
 fn event(key: &str) -> Body {
@@ -264,7 +265,7 @@ fn a_switch_does_not_carry_over_a_key_that_only_the_new_machine_reserves() {
     };
     let workflows = vec![workflow("free", &old), workflow("talk", &new)];
     let mut shard = Shard::of(&[&old, &new]);
-    shard.start(Start { workflows, ..Start::of("free", 1, old.digest(), "agent") }).expect("it starts");
+    shard.start(Start { workflows, ..start_of("free", 1, old.digest(), "agent") }).expect("it starts");
     assert_eq!(shard.refuses(record(&json!({ "approval": "mine", "name": "Kim" }))), None);
     assert_eq!(shard.refuses(switch_to("talk")), None);
     assert_eq!(shard.data(2), json!({ "name": "Kim" }));

@@ -26,6 +26,7 @@ use switchward_state::run::Answer;
 use switchward_state::seal::SecretOf;
 use switchward_state::session::{Start, Sweep};
 use switchward_state::{Actor, Body, Command, Event, Key, Kind, Row, Scope, index_keys};
+use switchward_testkit::start_of;
 
 const TENANT: TenantId = TenantId(7);
 const PROCESS: &str = r#"{
@@ -144,7 +145,7 @@ fn queued(events: Vec<Event>) -> (OpenId, Vec<Effect>) {
 }
 
 fn start(machine: switchward_machine::Digest, audience: Vec<String>) -> Start {
-    Start { audience, ..Start::of("gate", 1, machine, "agent") }
+    Start { audience, ..start_of("gate", 1, machine, "agent") }
 }
 
 #[test]

@@ -25,6 +25,7 @@ use switchward_state::session::{Pause, Start};
 use switchward_state::{
     Actor, Body, Command, Event, Key, OutboxScope, Reason, Reply, Row, Scope, index_keys,
 };
+use switchward_testkit::start_of;
 
 const TENANT: TenantId = TenantId(7);
 const ID: SessionId = SessionId([3; 16]);
@@ -87,7 +88,7 @@ fn shard(endpoints: &[(&str, &[&str], bool)]) -> (Rows, Start) {
         Scope::Shard,
         Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine: Arc::clone(&machine) })),
     );
-    let start = Start::of("gate", 1, machine_digest(&rows), "agent");
+    let start = start_of("gate", 1, machine_digest(&rows), "agent");
     (rows, start)
 }
 

@@ -21,7 +21,7 @@ use switchward_state::{
     Actor, Body, Command, Decision, IndexKey, Key, Kind, Level, Reason, Rejection, Reply, RequestId, Row,
     Scope, TurnRecord, View,
 };
-use switchward_testkit::Rows;
+use switchward_testkit::{Rows, start_of};
 
 const TENANT: TenantId = TenantId(1);
 const SOURCE: &str = r"
@@ -74,7 +74,7 @@ impl Harness {
             role: Role::Admin,
             changed: 0,
         };
-        let start = Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") };
+        let start = Start { key: Some("s".into()), ..start_of("p", 1, machine.digest(), "agent") };
         let install = Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine }));
         harness.submit(Scope::Shard, None, install).unwrap();
         harness.of_session(None, Body::Session(SessionCommand::Start(start))).unwrap();

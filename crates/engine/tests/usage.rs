@@ -22,10 +22,11 @@ use switchward_state::catalogue::{
 };
 use switchward_state::limits::QUOTA_MAX;
 use switchward_state::seal::SecretOf;
-use switchward_state::session::{Cancel, Expiring, Remove, RemoveStep, Removing, Session, Start};
+use switchward_state::session::{Cancel, Expiring, Remove, RemoveStep, Removing, Session};
 use switchward_state::{
     Actor, Body, Command, Key, Kind, REMOVED_KINDS, Reason, Rejection, Reply, Row, Scope,
 };
+use switchward_testkit::start_of;
 
 const TENANT: TenantId = TenantId(1);
 const SOURCE: &str = "\
@@ -138,7 +139,7 @@ fn id(number: u8) -> SessionId {
 }
 
 fn start(machine: Digest) -> Body {
-    Body::Session(SessionCommand::Start(Start::of("gate", 1, machine, "agent")))
+    Body::Session(SessionCommand::Start(start_of("gate", 1, machine, "agent")))
 }
 
 fn cancel() -> Body {

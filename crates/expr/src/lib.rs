@@ -28,7 +28,7 @@ pub use jinja::{
 pub use markdown::to_html;
 pub use mention::{Mention, Name, NameKind};
 pub use path::{Path, PathError};
-pub use phrase::{CONFIRMATIONS, classify, confirmed, contains_phrase, hints};
+pub use phrase::{CONFIRMATIONS, classify, confirmed, hints};
 pub use reduce::{Clash, DataType, Reducer, never, reduce};
 pub use reply::{APPROVALS, COURTESIES, REJECTIONS, ReplyDecision, decision_line, own_text};
 pub use transform::{SEPARATOR, Transform, TransformError};

@@ -36,14 +36,6 @@ const NEGATIONS: &[&str] = &[
     "nor", "not", "nothing", "shouldnt", "wasnt", "without", "wont", "wouldnt",
 ];
 
-/// Returns true if a text contains the words of a phrase, whole, in sequence, in any case and with any punctuation
-/// between them. A phrase without a word is never contained.
-#[must_use]
-pub fn contains_phrase(text: &str, phrase: &str) -> bool {
-    let (words, phrase) = (words(text), words(phrase));
-    !positions(&words, &phrase).is_empty()
-}
-
 /// Returns true if a message confirms: it contains one of `phrases`, or of [`CONFIRMATIONS`] if there are none, without
 /// a negation within [`NEGATION_WORDS_MAX`] words of it on either side
 /// (`tests/corpus/conversation/sentences.tsv#4b-11`). One phrase that is not cancelled is enough. Words of the phrase
@@ -112,6 +104,12 @@ mod tests {
     use super::*;
 
     const DEFAULTS: &[&str] = &[];
+
+    /// Returns true if the text contains the phrase, whatever is around it.
+    fn contains_phrase(text: &str, phrase: &str) -> bool {
+        let (words, phrase) = (words(text), words(phrase));
+        !positions(&words, &phrase).is_empty()
+    }
 
     #[test]
     fn phrases_are_whole_words_in_any_case() {

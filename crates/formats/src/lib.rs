@@ -34,5 +34,5 @@ pub use detect::detect;
 pub use finding::{Finding, Severity, has_errors};
 pub use format::Format;
 pub use quote::quoted;
-pub use render::{Segment, Style, render_json, render_segments, render_text};
+pub use render::{Segment, Style, render_json, render_segments};
 pub use report::Report;

@@ -252,12 +252,6 @@ impl Machine {
         self.nodes.get(usize::try_from(ix.0).ok()?)
     }
 
-    /// Returns the node of this name; `None` if the definition has no such state.
-    #[must_use]
-    pub fn node_named(&self, name: &str) -> Option<&Node> {
-        self.nodes.iter().find(|node| node.name == name)
-    }
-
     /// How a key of the data is merged.
     #[must_use]
     pub fn field(&self, key: &str) -> Option<&Field> {

@@ -32,7 +32,7 @@ pub use transfer::HandOver;
 pub(crate) use announce::Announcement;
 pub(crate) use balancer::work as balance;
 pub(crate) use barred::barred;
-pub(crate) use join::{check_claimed, found, join, of_catalogue};
+pub(crate) use join::{check_claimed, found, join};
 pub(crate) use message::{
     BACKUP_MARK, BACKUP_PAUSE, BACKUP_RESUME, DIGEST, DigestAnswer, MARK, Marked, OUTVOTED, Outvoted, framed,
     unframed,

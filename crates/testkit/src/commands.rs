@@ -13,8 +13,8 @@ use switchward_state::run::{Answer, RunCommand};
 use switchward_state::session::{Cancel, Pause, Resume, Session, SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Key, Reply, RequestId, Row, Scope, View};
 
-use crate::Rng;
 use crate::definitions::{CAPABILITIES, Compiled, NAMES, random};
+use crate::{Rng, start_of};
 
 /// The tenants that the first commands create.
 pub const TENANTS: [TenantId; 2] = [TenantId(1), TenantId(2)];
@@ -144,7 +144,7 @@ impl CommandGenerator {
             key: Some(key.clone()),
             labels: labels.collect(),
             input: if rng.once_in(3) { b"{\"a\":1}".to_vec() } else { Vec::new() },
-            ..Start::of(
+            ..start_of(
                 compiled.name.clone(),
                 version,
                 compiled.machine.digest(),

@@ -135,10 +135,4 @@ impl EndpointHealth {
             }
         }
     }
-
-    /// Returns true if messages may be sent to it.
-    #[must_use]
-    pub fn enabled(&self) -> bool {
-        self.disabled.is_none()
-    }
 }

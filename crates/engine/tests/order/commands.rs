@@ -10,6 +10,7 @@ use switchward_state::policy::{Args, Authorize, PolicyCommand, ReportCall};
 use switchward_state::run::{Answer, RunCommand};
 use switchward_state::session::{Cancel, SessionCommand, Start, Sweep};
 use switchward_state::{Actor, Body, Command, Due, RequestId, Scope};
+use switchward_testkit::start_of;
 
 /// The only tenant.
 pub(crate) const TENANT: TenantId = TenantId(1);
@@ -164,8 +165,7 @@ fn by_person(session: SessionId, role: Role, body: Body) -> Command {
 /// Starts the session of this key.
 pub(crate) fn start(name: &str, key: &str) -> Command {
     let definition = DEFINITIONS.iter().find(|definition| definition.name == name).unwrap();
-    let body =
-        Start { key: Some(key.to_owned()), ..Start::of(name, 1, definition.machine.digest(), "agent") };
+    let body = Start { key: Some(key.to_owned()), ..start_of(name, 1, definition.machine.digest(), "agent") };
     by_agent(session(key), Body::Session(SessionCommand::Start(body)))
 }
 

@@ -10,7 +10,7 @@ use switchward_state::limits::MAILS_OF_DAY_MAX;
 use switchward_state::policy::PolicyCommand;
 use switchward_state::session::{MailDay, SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View};
-use switchward_testkit::Rows;
+use switchward_testkit::{Rows, start_of};
 
 const TENANT: TenantId = TenantId(1);
 const DAY_MS: u64 = 86_400_000;
@@ -44,7 +44,7 @@ fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
         Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine: Arc::clone(&machine) }));
     submit(&mut rows, Scope::Shard, install, Time(1)).unwrap();
     let id = SessionId::from_key(TENANT, "s");
-    let start = Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") };
+    let start = Start { key: Some("s".into()), ..start_of("p", 1, machine.digest(), "agent") };
     let day = Time(20 * DAY_MS + 5);
     submit(&mut rows, Scope::Session(id), Body::Session(SessionCommand::Start(start)), day).unwrap();
     let key = Key::session(TENANT, id);

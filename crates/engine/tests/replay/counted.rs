@@ -18,7 +18,7 @@ use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{
     Actor, Body, Command, Event, Key, OpenItem, Reason, Rejection, Reply, Row, Scope, View,
 };
-use switchward_testkit::{Rows, ring};
+use switchward_testkit::{Rows, ring, start_of};
 
 const TENANT: TenantId = TenantId(1);
 const NOW: Time = Time(1_782_000_000_000);
@@ -172,7 +172,7 @@ fn started(source: &str, with: impl FnOnce(Start) -> Start) -> Harness {
     let install =
         Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine: Arc::clone(&machine) }));
     harness.submit(harness.command(Scope::Shard, install)).0.unwrap();
-    let start = with(Start { key: Some("s".into()), ..Start::of("p", 1, machine.digest(), "agent") });
+    let start = with(Start { key: Some("s".into()), ..start_of("p", 1, machine.digest(), "agent") });
     harness
         .submit(harness.command(Scope::Session(harness.1), Body::Session(SessionCommand::Start(start))))
         .0

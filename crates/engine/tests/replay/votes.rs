@@ -22,7 +22,7 @@ use switchward_state::session::{Session, SessionCommand, SessionEvent, Start, Sw
 use switchward_state::{
     Actor, Body, Command, Event, Key, OpenItem, Reason, Rejection, Reply, Row, Scope, View,
 };
-use switchward_testkit::{Rng, Rows, ring};
+use switchward_testkit::{Rng, Rows, ring, start_of};
 
 const TENANT: TenantId = TenantId(1);
 const ROUND_MS: u64 = 4 * 3_600_000;
@@ -111,7 +111,7 @@ impl Table {
         let start = Start {
             key: Some("s".into()),
             reminders: Some(Reminders { every_ms: 3_600_000, max: 2 }),
-            ..Start::of("p", 1, machine.digest(), "agent")
+            ..start_of("p", 1, machine.digest(), "agent")
         };
         table.submit(requester, Body::Session(SessionCommand::Start(started(start))))?;
         Ok(table)

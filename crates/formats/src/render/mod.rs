@@ -5,4 +5,4 @@ mod text;
 
 pub use json::render_json;
 pub(crate) use json::string;
-pub use text::{Segment, Style, render_segments, render_text};
+pub use text::{Segment, Style, render_segments};

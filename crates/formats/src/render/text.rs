@@ -34,13 +34,8 @@ pub struct Segment {
     pub text: String,
 }
 
-/// The findings of one file as plain text, one block each, with an empty line between two.
-#[must_use]
-pub fn render_text(findings: &[Finding], source: &[u8]) -> String {
-    render_segments(findings, source).into_iter().map(|segment| segment.text).collect()
-}
-
-/// The same in pieces. `source` is what the findings are about; without it the source lines are left out.
+/// The findings of one file as pieces of text, one block each, with an empty line between two. `source` is what the findings
+/// are about; without it the source lines are left out.
 #[must_use]
 pub fn render_segments(findings: &[Finding], source: &[u8]) -> Vec<Segment> {
     let source = String::from_utf8_lossy(source);

@@ -22,8 +22,8 @@ fn exit(answer: &str) -> (Exit, bool) {
     );
     let compiled = compile_text("p.yaml", &yaml);
     let machine = compiled.definition.expect("no error").machine;
-    let (_, exit) =
-        machine.node_named("a").expect("it has the state").answer("x").expect("it has the answer");
+    let node = machine.nodes.iter().find(|node| node.name == "a").expect("it has the state");
+    let (_, exit) = node.answer("x").expect("it has the answer");
     (exit.clone(), compiled.findings.is_empty())
 }
 

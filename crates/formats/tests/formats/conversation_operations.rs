@@ -14,7 +14,8 @@ fn path(text: &str) -> Path {
 }
 
 fn push() -> Node {
-    clean(EVERYTHING).machine.node_named("push").expect("it has the state").clone()
+    let nodes = clean(EVERYTHING).machine.nodes;
+    nodes.into_iter().find(|node| node.name == "push").expect("it has the state")
 }
 
 fn text(source: &str) -> Text {

@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use switchward_formats::{
-    Calls, Compiled, Format, absent, codes, compile_file, cycles, has_errors, render_json, render_text,
+    Calls, Compiled, Format, absent, codes, compile_file, cycles, has_errors, render_json,
 };
+
+use super::support::render_text;
 
 const FOLDERS: [&str; 4] = [
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/policy/invalid"),

@@ -1,10 +1,10 @@
 //! For any input bytes: no panic, and located findings or a machine.
 
-use switchward_formats::{Format, compile_file, has_errors, render_json, render_text};
+use switchward_formats::{Format, compile_file, has_errors, render_json};
 use switchward_machine::Machine;
 use switchward_testkit::Rng;
 
-use super::support::{DEPLOY_GATE, DEPLOY_GATE_YAML, Draft, EVERYTHING, REFUND, draw_process};
+use super::support::{DEPLOY_GATE, DEPLOY_GATE_YAML, Draft, EVERYTHING, REFUND, draw_process, render_text};
 
 const NAMES: [&str; 3] = ["p.json", "p.yaml", "-"];
 

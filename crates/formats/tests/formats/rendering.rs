@@ -1,9 +1,9 @@
 //! Findings as people and programs see them.
 
 use serde_json::json;
-use switchward_formats::{Style, render_json, render_segments, render_text};
+use switchward_formats::{Style, render_json, render_segments};
 
-use super::support::{compile_text, process_with};
+use super::support::{compile_text, process_with, render_text};
 
 const TWO_FAULTS: &str = "name: Deploy Gate\ninitial: env\nstates:\n  env-check: {question: Q}\n";
 

@@ -1,6 +1,8 @@
 //! Helpers to compile, and random definitions.
 
-use switchward_formats::{Compiled, Definition, Finding, Severity, SourceFile, compile_file};
+use switchward_formats::{
+    Compiled, Definition, Finding, Severity, SourceFile, compile_file, render_segments,
+};
 use switchward_machine::Machine;
 use switchward_testkit::Rng;
 
@@ -22,6 +24,11 @@ pub(crate) fn summaries(findings: &[Finding]) -> Vec<String> {
 /// The errors and warnings among these.
 pub(crate) fn odd(findings: &[Finding]) -> Vec<&Finding> {
     findings.iter().filter(|it| it.severity != Severity::Notice).collect()
+}
+
+/// The findings as plain text.
+pub(crate) fn render_text(findings: &[Finding], source: &[u8]) -> String {
+    render_segments(findings, source).into_iter().map(|segment| segment.text).collect()
 }
 
 /// The definition of a YAML text without warnings.

@@ -11,7 +11,7 @@ use switchward_state::seal::{KeyRing, RingKey};
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Key, Kind, Row, Scope, View as _};
 use switchward_store::DataDir;
-use switchward_testkit::until;
+use switchward_testkit::{start_of, until};
 
 use super::*;
 
@@ -97,7 +97,7 @@ async fn mails(cluster: &Cluster, session: SessionId, machine: Digest) {
         cluster.execute(Command::of_server(TENANT, Scope::Session(session), body)).await.unwrap()
     };
     let start =
-        Start { audience: vec!["kim@acme.example".to_owned()], ..Start::of("gate", 1, machine, "agent") };
+        Start { audience: vec!["kim@acme.example".to_owned()], ..start_of("gate", 1, machine, "agent") };
     submit(Body::Session(SessionCommand::Start(start))).await;
     let answer = Answer { answer: "help".to_owned(), state: None, note: String::new() };
     submit(Body::Run(RunCommand::Answer(answer))).await;

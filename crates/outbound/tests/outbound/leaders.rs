@@ -14,7 +14,7 @@ use switchward_state::catalogue::{CatalogueCommand, Deploy, EnsureTenancy};
 use switchward_state::run::{Answer, RunCommand};
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Body, Command, Key, Kind, Row, Scope, View as _};
-use switchward_testkit::until;
+use switchward_testkit::{start_of, until};
 
 use crate::servers::{NODES, Servers};
 
@@ -76,7 +76,7 @@ pub(crate) async fn mails(servers: &Servers, number: usize, machine: Digest) -> 
         cluster.execute(Command::of_server(TENANT, Scope::Session(session), body)).await.unwrap()
     };
     let audience = vec![format!("kim{number}@acme.example")];
-    let start = Start { audience, ..Start::of("gate", 1, machine, "agent") };
+    let start = Start { audience, ..start_of("gate", 1, machine, "agent") };
     submit(Body::Session(SessionCommand::Start(start))).await;
     let answer = Answer { answer: "help".to_owned(), state: None, note: String::new() };
     submit(Body::Run(RunCommand::Answer(answer))).await;
@@ -187,7 +187,7 @@ async fn timers_that_come_to_another_server_are_fired_by_the_leader() {
     let machine = deployed(&servers, "conversation", NAP).await;
     for round in 1..=ROUNDS {
         let session = SessionId(u128::from(round).to_be_bytes());
-        let start = Body::Session(SessionCommand::Start(Start::of("gate", 1, machine, "agent")));
+        let start = Body::Session(SessionCommand::Start(start_of("gate", 1, machine, "agent")));
         let command = Command::of_server(TENANT, Scope::Session(session), start);
         servers.cluster(NODES[0]).execute(command).await.unwrap();
         servers.clock.advance(HOUR_MS);

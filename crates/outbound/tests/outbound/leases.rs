@@ -7,10 +7,10 @@ use switchward_bus::{Delivery, Published, Stream};
 use switchward_delivery::worker::{DeliveryJob, Origin};
 use switchward_machine::{Digest, OpenId, SessionId};
 use switchward_outbound::BusReach;
-use switchward_state::session::{SessionCommand, Start};
+use switchward_state::session::SessionCommand;
 use switchward_state::work::{LeaseWork, Owed, SERVER_WORKER, WorkCommand};
 use switchward_state::{Body, Command, Key, Kind, OpenItem, Row, Scope, View as _};
-use switchward_testkit::PATIENCE;
+use switchward_testkit::{PATIENCE, start_of};
 
 use crate::apart::said;
 use crate::leaders::{SHARD, TENANT, deployed};
@@ -40,7 +40,7 @@ async fn execute(servers: &Servers, session: SessionId, body: Body) {
 /// Begins a session that makes a request.
 async fn started(servers: &Servers, number: u128, machine: Digest) -> SessionId {
     let session = SessionId(number.to_be_bytes());
-    let start = SessionCommand::Start(Start::of("gate", 1, machine, "agent"));
+    let start = SessionCommand::Start(start_of("gate", 1, machine, "agent"));
     execute(servers, session, Body::Session(start)).await;
     session
 }

@@ -13,7 +13,7 @@ use switchward_state::limits::TENANT_LEDGER;
 use switchward_state::policy::{Args, AttachPolicy, Authorize, PolicyCommand, ReportCall, SetTenantPolicy};
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Key, Reply, RequestId, Row, Scope};
-use switchward_testkit::{Rng, apart, careful};
+use switchward_testkit::{Rng, apart, careful, start_of};
 
 use crate::document::{CALLS, Document};
 
@@ -149,7 +149,7 @@ impl Harness {
                 Ok(())
             })
             .unwrap();
-        let start = Start { policies, ..Start::of("p", 1, machine, "agent") };
+        let start = Start { policies, ..start_of("p", 1, machine, "agent") };
         self.submit(Scope::Session(self.session), Role::Agent, Body::Session(SessionCommand::Start(start)))
             .unwrap();
     }

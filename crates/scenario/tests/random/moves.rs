@@ -29,7 +29,7 @@ use switchward_state::work::WorkEvent;
 use switchward_state::{
     Actor, Body, Command, Event, Key, Kind, OpenItem, Reply, RequestId, Row, Scope, View,
 };
-use switchward_testkit::{CarefulMemory, Rng, careful, replayed};
+use switchward_testkit::{CarefulMemory, Rng, careful, replayed, start_of};
 
 use crate::tally::Seen;
 use crate::workflow::{EVENTS, FAMILY, PEOPLE, REPLIES, SAID, TOOLS, key, value};
@@ -150,7 +150,7 @@ impl Harness {
             None => (all[0].clone(), all, None),
             Some(_) => harness.assisted(&family[0], all)?,
         };
-        let plain = Start::of(first.definition.clone(), first.version, first.machine, "agent");
+        let plain = start_of(first.definition.clone(), first.version, first.machine, "agent");
         let start = Start {
             input: input.to_vec(),
             queue: (queued && message.is_none()).then_some(first).into_iter().collect(),

@@ -3,10 +3,7 @@
 use std::io;
 use std::time::Duration;
 use switchward_machine::Bucket;
-use switchward_state::catalogue::{
-    CatalogueCommand, ClusterChange, ClusterMap, MapEpochs, Server, ServerState, SetServerState,
-};
-use switchward_state::{Actor, Body, Command, Reply};
+use switchward_state::catalogue::{ClusterMap, MapEpochs, Server};
 
 use super::Cluster;
 use crate::failure::Failure;
@@ -75,31 +72,6 @@ impl Cluster {
     /// A row cannot be read.
     pub async fn status(&self) -> io::Result<ClusterStatus> {
         members::status(&self.0).await
-    }
-
-    /// Drains a server, uses it again, or removes it for good. The groups follow in their own time.
-    ///
-    /// # Errors
-    /// There is no such server, it is removed, or the catalogue has no leader.
-    pub async fn set_server_state(
-        &self,
-        number: u64,
-        state: ServerState,
-        actor: Actor,
-    ) -> Result<ClusterChange, Failure> {
-        let set = CatalogueCommand::SetServerState(SetServerState {
-            number,
-            state,
-            replaced_by: None,
-            epoch: None,
-        });
-        let command = Command { actor, ..members::of_catalogue(Body::Catalogue(set)) };
-        let reply = self.catalogue().submit(command).await?;
-        let Reply::Cluster(change) = reply else {
-            tracing::error!(?reply, "unexpected reply of the catalogue");
-            return Err(Failure::Internal);
-        };
-        Ok(*change)
     }
 
     /// Hands a group's leadership to another server: `to`, or else the voter that has most entries. Works on any server.

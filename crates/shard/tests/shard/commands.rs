@@ -9,6 +9,7 @@ use switchward_state::policy::{Args, Authorize, PolicyCommand, ReportCall};
 use switchward_state::run::{Answer, RunCommand};
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Reply, RequestId, Scope};
+use switchward_testkit::start_of;
 
 /// The format's first example.
 pub(crate) const DEPLOY_GATE: &str = include_str!("../../../formats/tests/fixtures/deploy-gate.json");
@@ -91,7 +92,7 @@ pub(crate) fn session(key: &str) -> SessionId {
 pub(crate) fn start(definition: &Definition, key: &str) -> Command {
     let body = Start {
         key: Some(key.to_owned()),
-        ..Start::of(definition.name.clone(), 1, definition.machine.digest(), "agent")
+        ..start_of(definition.name.clone(), 1, definition.machine.digest(), "agent")
     };
     command(
         tenant(key),

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use switchward_machine::Digest;
+use switchward_machine::{Digest, TenantId};
 use switchward_shard::{
     Cluster, ClusterOptions, Failure, ManualClock, MemberHandler, MemberOptions, MemberStart, RaftSettings,
     Shard,
 };
+use switchward_state::catalogue::{CatalogueCommand, ClusterChange, ServerState, SetServerState};
 use switchward_state::seal::KeyRing;
-use switchward_state::{Command, Levels, Reply};
+use switchward_state::{Body, Command, Levels, Reply, Scope};
 use switchward_store::{ClusterIdentity, Id};
 use switchward_testkit::{PATIENCE, until};
 use switchward_testnet::Network;
@@ -262,6 +263,16 @@ pub(crate) async fn prepare(cluster: &Cluster) {
         let deployed = cluster.execute(command).await.unwrap();
         assert!(matches!(deployed, Reply::Version { number: 1, created: true, .. }), "{deployed:?}");
     }
+}
+
+/// Drains a server, uses it again, or removes it for good, by a command to this one. The groups follow in their own time.
+pub(crate) async fn set_server_state(cluster: &Cluster, number: u64, state: ServerState) -> ClusterChange {
+    let set = SetServerState { number, state, replaced_by: None, epoch: None };
+    let body = Body::Catalogue(CatalogueCommand::SetServerState(set));
+    let command = Command::of_server(TenantId(0), Scope::Catalogue, body);
+    let reply = cluster.catalogue().submit(command).await.unwrap();
+    let Reply::Cluster(change) = reply else { panic!("{reply:?}") };
+    *change
 }
 
 /// Sends a command to one server until it is answered; it has a request id, so it is executed once.

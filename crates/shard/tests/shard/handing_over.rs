@@ -2,11 +2,10 @@
 
 use std::sync::atomic::Ordering;
 use switchward_shard::{ClockOffset, Cluster, ClusterStatus, HandOver, MemberStart, NotHandedOver};
-use switchward_state::Actor;
 use switchward_state::catalogue::ServerState;
 use switchward_testkit::until;
 
-use crate::ensemble::Ensemble;
+use crate::ensemble::{Ensemble, set_server_state};
 use crate::joining::{Callers, Load, callers, verify};
 
 /// How often leadership is handed over in one run.
@@ -101,8 +100,7 @@ fn a_draining_server_leads_nothing_and_answers_all_the_same() {
     runtime.block_on(async {
         load.goes_on(10).await;
         for (number, other) in [(1, 2), (2, 3)] {
-            let actor = Actor::server();
-            ensemble.cluster(other).set_server_state(number, ServerState::Draining, actor).await.unwrap();
+            set_server_state(ensemble.cluster(other), number, ServerState::Draining).await;
             until("it leads nothing", async || {
                 (0..ensemble.groups()).all(|group| !ensemble.shard(number, group).leads())
             })
@@ -111,8 +109,7 @@ fn a_draining_server_leads_nothing_and_answers_all_the_same() {
                 assert_ne!(ensemble.leader(group).await, number);
             }
             load.goes_on(10).await;
-            let actor = Actor::server();
-            ensemble.cluster(other).set_server_state(number, ServerState::Active, actor).await.unwrap();
+            set_server_state(ensemble.cluster(other), number, ServerState::Active).await;
         }
         ensemble.votes(&[1, 2, 3]).await;
         verify(&ensemble, &load.end().await).await;

@@ -8,13 +8,13 @@ use switchward_engine::session_view;
 use switchward_machine::Status;
 use switchward_shard::{Cluster, MemberStart};
 use switchward_state::catalogue::{ClusterMap, ServerState};
-use switchward_state::{Actor, Command, Reply};
+use switchward_state::{Command, Reply};
 use switchward_testkit::until;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use crate::commands::{DEPLOY_GATE, answer, definition, session, start, tenant};
-use crate::ensemble::{CLUSTER, Ensemble, insist, prepare};
+use crate::ensemble::{CLUSTER, Ensemble, insist, prepare, set_server_state};
 use crate::server::{Server, Setup};
 
 /// Callers who work at the same time.
@@ -224,10 +224,7 @@ fn the_number_of_a_wiped_or_removed_server_is_refused() {
     std::fs::remove_dir_all(ensemble.path(3)).unwrap();
     let refused = ensemble.begin(3, join(&[1, 2])).unwrap_err().to_string();
     assert!(refused.contains("the number belongs to a server with another data folder"), "{refused}");
-    let removed = runtime.block_on(async {
-        let actor = Actor::server();
-        ensemble.cluster(2).set_server_state(3, ServerState::Removed, actor).await.unwrap()
-    });
+    let removed = runtime.block_on(set_server_state(ensemble.cluster(2), 3, ServerState::Removed));
     assert_eq!(removed.map.replicas(0), [1, 2]);
     std::fs::remove_dir_all(ensemble.path(3)).unwrap();
     let refused = ensemble.begin(3, join(&[1, 2])).unwrap_err().to_string();

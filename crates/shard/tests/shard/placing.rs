@@ -1,11 +1,10 @@
 //! A fourth server gets its share of the seats and of the leaders, and gives them back when it is drained.
 
 use switchward_shard::{Cluster, ClusterStatus, MemberStart};
-use switchward_state::Actor;
 use switchward_state::catalogue::ServerState;
 use switchward_testkit::until;
 
-use crate::ensemble::Ensemble;
+use crate::ensemble::{Ensemble, set_server_state};
 use crate::joining::{Callers, Load, callers, verify};
 
 /// The number of groups in which each of the servers votes, in the order of their numbers.
@@ -50,14 +49,13 @@ fn a_fourth_server_takes_its_share_and_gives_it_back_under_load() {
         })
         .await;
         load.goes_on(20).await;
-        let actor = Actor::server();
-        ensemble.cluster(2).set_server_state(4, ServerState::Draining, actor.clone()).await.unwrap();
+        set_server_state(ensemble.cluster(2), 4, ServerState::Draining).await;
         reaches(ensemble.cluster(1), "the drained server has no seats", |status| {
             is_settled(status) && seats(status) == [3, 3, 3, 0]
         })
         .await;
         assert_eq!(ensemble.cluster(1).status().await.unwrap().check_remove(4), Ok(()));
-        ensemble.cluster(2).set_server_state(4, ServerState::Active, actor).await.unwrap();
+        set_server_state(ensemble.cluster(2), 4, ServerState::Active).await;
         reaches(ensemble.cluster(3), "the fourth server has seats again", |status| {
             is_settled(status) && seats(status)[3] >= 2
         })

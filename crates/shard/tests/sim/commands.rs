@@ -10,6 +10,7 @@ use switchward_state::policy::{Args, Authorize, PolicyCommand, ReportCall};
 use switchward_state::run::{Answer, RunCommand};
 use switchward_state::session::{SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, RequestId, Scope};
+use switchward_testkit::start_of;
 
 /// The only tenant.
 pub(crate) const TENANT: TenantId = TenantId(1);
@@ -144,7 +145,7 @@ pub(crate) fn session(key: &str) -> SessionId {
 pub(crate) fn start(definition: &Definition, key: &str) -> Command {
     let body = Start {
         key: Some(key.to_owned()),
-        ..Start::of(definition.name.clone(), 1, definition.machine.digest(), "agent")
+        ..start_of(definition.name.clone(), 1, definition.machine.digest(), "agent")
     };
     let request = format!("start {key}");
     command(Scope::Session(session(key)), Some(&request), Body::Session(SessionCommand::Start(body)))

@@ -245,18 +245,6 @@ impl DataDir {
     pub fn note_peer(&self, peer: SeenPeer) -> Result<(), ForeignPeer> {
         self.identity.note(peer)
     }
-
-    /// The peers that were noted, by their numbers.
-    #[must_use]
-    pub fn peers_seen(&self) -> Vec<SeenPeer> {
-        let seen = |(server, Seen { folder, boot, boot_id }): (&u64, &Seen)| SeenPeer {
-            server: *server,
-            folder: *folder,
-            boot: *boot,
-            boot_id: *boot_id,
-        };
-        self.identity.peers.lock().iter().map(seen).collect()
-    }
 }
 
 /// Returns true if a bug is planted by which a peer is accepted, which has the folder that it had before, or another one.

@@ -157,11 +157,6 @@ impl<R: Record> State<R> {
         self.0.tables.read().dirty.bytes()
     }
 
-    /// Rows (and removals) that wait for the next flush.
-    pub fn dirty_rows(&self) -> usize {
-        self.0.tables.read().dirty.len()
-    }
-
     /// Memory of the clean cache, in bytes; at most [`StateOptions::clean_bytes_max`].
     pub fn clean_bytes(&self) -> usize {
         self.0.clean.lock().bytes()

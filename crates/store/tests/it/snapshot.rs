@@ -43,7 +43,7 @@ fn a_snapshot_travels_in_pieces_and_replaces_another_state() {
         assert_eq!(follower.digest().unwrap(), sent.digest());
     };
     check(&follower);
-    assert_eq!((follower.dirty_rows(), follower.clean_bytes()), (0, 0));
+    assert_eq!((follower.dirty_bytes(), follower.clean_bytes()), (0, 0));
     drop((follower, snapshots, received, dir));
     let follower = open_state(&path);
     check(&follower);

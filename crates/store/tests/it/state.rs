@@ -26,7 +26,7 @@ fn a_flush_takes_whole_entries_and_their_applied_blob() {
     let frozen = state.begin_flush().unwrap();
     apply(&state, [(b"a", text("2")), (b"b", text("2"))], "second, and lost");
     assert_eq!(rows(&state), [("a".into(), "2".into()), ("b".into(), "2".into())]);
-    assert_eq!((frozen.rows(), state.dirty_rows()), (1, 2));
+    assert_eq!(frozen.rows(), 1, "the second entry is not in it");
     assert!(state.begin_flush().is_none(), "one flush at a time");
     frozen.run().unwrap();
     assert_eq!(state.persist().unwrap().unwrap(), "first");
@@ -55,8 +55,10 @@ fn a_flush_that_never_ran_gives_its_rows_back() {
     apply(&state, [(b"a", text("new"))], "two");
     let bytes = state.dirty_bytes();
     drop(frozen);
-    assert_eq!((state.dirty_rows(), state.dirty_bytes()), (2, 2 * bytes));
-    state.begin_flush().unwrap().run().unwrap();
+    assert_eq!(state.dirty_bytes(), 2 * bytes);
+    let frozen = state.begin_flush().unwrap();
+    assert_eq!(frozen.rows(), 2);
+    frozen.run().unwrap();
     drop(state);
     let state = open_state(root.path());
     assert_eq!(rows(&state), [("a".into(), "new".into()), ("b".into(), "old".into())]);
@@ -143,9 +145,9 @@ fn the_clean_cache_is_bounded_and_parked_rows_stay_out() {
     let fill = |parked, applied: &str| {
         let row = Text { text: "x".repeat(500), parked };
         apply(&state, (0..1000).map(|key| (format!("{key:04}"), Some(row.clone()))), "filled");
-        assert_eq!(state.dirty_rows(), 1000);
+        assert!(state.dirty_bytes() >= 1000 * 500);
         flush(&state, applied);
-        assert_eq!((state.dirty_rows(), state.dirty_bytes()), (0, 0));
+        assert_eq!(state.dirty_bytes(), 0);
     };
     fill(false, "hot");
     let after_flush = state.clean_bytes();

@@ -50,10 +50,10 @@ fn a_retry_after_is_seconds_or_a_date() {
 fn an_endpoint_that_fails_for_five_days_is_disabled() {
     let fresh = EndpointHealth::default();
     let failing = fresh.after(AttemptOutcome::Failed, NOW);
-    assert!(failing.enabled() && failing.failing_since == Some(NOW));
+    assert!(failing.disabled.is_none() && failing.failing_since == Some(NOW));
     let second = Duration::from_secs(1);
     let nearly = failing.after(AttemptOutcome::Failed, NOW + FAILING_MAX - second);
-    assert!(nearly.enabled());
+    assert!(nearly.disabled.is_none());
     let over = nearly.after(AttemptOutcome::Failed, NOW + FAILING_MAX);
     assert_eq!(over.disabled, Some(Disabled::Failing));
     assert_eq!(
@@ -62,7 +62,7 @@ fn an_endpoint_that_fails_for_five_days_is_disabled() {
     );
     let saved = nearly.after(AttemptOutcome::Delivered, NOW + FAILING_MAX - second);
     assert_eq!(saved, fresh);
-    assert!(saved.after(AttemptOutcome::Failed, NOW + FAILING_MAX).enabled());
+    assert!(saved.after(AttemptOutcome::Failed, NOW + FAILING_MAX).disabled.is_none());
     let gone = fresh.after(AttemptOutcome::Gone, NOW);
     assert_eq!(gone.disabled, Some(Disabled::Gone));
     assert_eq!(gone.after(AttemptOutcome::Failed, NOW + FAILING_MAX).disabled, Some(Disabled::Gone));
@@ -100,7 +100,7 @@ proptest! {
             since = if verdict == AttemptOutcome::Delivered { None } else { since.or(Some(now)) };
             let failed = verdict == AttemptOutcome::Failed && since.is_some_and(|since| now - since >= FAILING_MAX);
             wanted = wanted || verdict == AttemptOutcome::Gone || failed;
-            prop_assert_eq!(health.enabled(), !wanted);
+            prop_assert_eq!(health.disabled.is_some(), wanted);
         }
     }
 }

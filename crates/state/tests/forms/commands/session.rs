@@ -20,6 +20,7 @@ use switchward_state::work::{
     CompleteWork, ExtendLease, FailWork, LeaseWork, ReleaseWork, WorkCommand, WorkFailure,
 };
 use switchward_state::{Body, Key};
+use switchward_testkit::start_of;
 
 use super::digest;
 use super::policy::limits;
@@ -61,7 +62,7 @@ fn start() -> Start {
         escalation: vec!["boss@example.com".into()],
         any_approver_address: true,
         policies: vec![PinnedPolicy { of: "order".into(), name: "p".into(), version: 1, machine: digest(4) }],
-        ..Start::of("order", 2, digest(1), "agent")
+        ..start_of("order", 2, digest(1), "agent")
     }
 }
 

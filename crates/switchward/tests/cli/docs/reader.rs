@@ -13,7 +13,7 @@ use std::{fmt, fs};
 use switchward_formats::{
     Report, SourceFile, detect,
     document::{Syntax, read},
-    has_errors, render_text,
+    has_errors, render_segments,
 };
 
 use super::compare;
@@ -341,7 +341,8 @@ fn parse(name: &str, text: &str, syntax: Syntax) -> Result<(), String> {
     let mut report = Report::new(name);
     let _tree = read(text.as_bytes(), syntax, &mut report);
     let findings = report.finish();
-    if has_errors(&findings) { Err(render_text(&findings, text.as_bytes())) } else { Ok(()) }
+    let shown = || render_segments(&findings, text.as_bytes()).into_iter().map(|segment| segment.text);
+    if has_errors(&findings) { Err(shown().collect()) } else { Ok(()) }
 }
 
 /// Where a word is, without a letter, digit or underscore next to it.
