@@ -1,6 +1,7 @@
 //! Rows whose sweep or relay was refused. A leader leaves each of them alone for an increasing time, so that rows
 //! that cannot be processed take no time or capacity from the others.
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use std::collections::HashMap;
 use std::time::Duration;
 use switchward_state::Key;
@@ -8,6 +9,12 @@ use tokio::time::Instant;
 
 use crate::failure::Failure;
 use crate::limits::{REFUSED_MAX, REFUSED_REPORT_INTERVAL, REFUSED_WAIT, REFUSED_WAIT_MAX};
+
+/// The waits after refusals, without an end.
+const WAITS: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(REFUSED_WAIT)
+    .with_max_delay(REFUSED_WAIT_MAX)
+    .without_max_times();
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -18,9 +25,10 @@ pub(crate) struct Refused {
 }
 
 /// When a row is tried again.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Again {
-    times: u32,
+    /// The waits after further refusals.
+    waits: ExponentialBackoff,
     at: Instant,
 }
 
@@ -45,9 +53,8 @@ impl Refused {
             let first = self.rows.iter().min_by_key(|(_, again)| again.at).map(|(key, _)| key.clone());
             first.map(|key| self.rows.remove(&key));
         }
-        let again = self.rows.entry(key.clone()).or_insert(Again { times: 0, at: now });
-        let wait = REFUSED_WAIT.saturating_mul(1 << again.times.min(16)).min(REFUSED_WAIT_MAX);
-        again.times = again.times.saturating_add(1);
+        let again = self.rows.entry(key.clone()).or_insert_with(|| Again { waits: WAITS.build(), at: now });
+        let wait = again.waits.next().unwrap_or(REFUSED_WAIT_MAX);
         again.at = now + wait;
         wait
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -19,6 +20,14 @@ use crate::limits::{
     BACKOFF_MS, BACKOFF_MS_MAX, BLOCK_MS_MAX, COMMANDS_MAX, CONNECT_MS, REFUSED_RETRY_MS, REPORT_INTERVAL_MS,
     SPARE_CONNECTIONS_MAX,
 };
+
+/// The longest pause between two attempts to connect.
+const PAUSE_MAX: Duration = Duration::from_millis(BACKOFF_MS_MAX);
+/// The pauses after failed attempts to connect, without an end.
+const PAUSES: ExponentialBuilder = ExponentialBuilder::new()
+    .with_min_delay(Duration::from_millis(BACKOFF_MS))
+    .with_max_delay(PAUSE_MAX)
+    .without_max_times();
 
 /// The shared connection, with its number: only the one that failed is dropped.
 pub(super) struct Shared {
@@ -47,8 +56,8 @@ struct State {
     shared: Option<(u64, MultiplexedConnection)>,
     spare: Vec<MultiplexedConnection>,
     number: u64,
-    /// Failed attempts to connect since the last success.
-    failures: u32,
+    /// The pauses that follow further failed attempts to connect; `None` after a success.
+    pauses: Option<ExponentialBackoff>,
     /// No attempt to connect before this time, and why.
     pause: Option<(Instant, &'static str)>,
     /// Whether an outage was reported, and its end was not yet.
@@ -179,9 +188,8 @@ impl Link {
 
     fn pause(&self, fault: Fault) {
         let mut state = self.state.lock();
-        let pause = BACKOFF_MS.saturating_mul(1 << state.failures.min(16)).min(BACKOFF_MS_MAX);
-        state.failures = state.failures.saturating_add(1);
-        state.pause = Some((Instant::now() + Duration::from_millis(pause), fault.message));
+        let pause = state.pauses.get_or_insert_with(|| PAUSES.build()).next().unwrap_or(PAUSE_MAX);
+        state.pause = Some((Instant::now() + pause, fault.message));
         state.away = true;
         drop(state);
         self.report(fault);
@@ -189,7 +197,7 @@ impl Link {
 
     fn reached(&self) {
         let mut state = self.state.lock();
-        state.failures = 0;
+        state.pauses = None;
         state.pause = None;
         if std::mem::take(&mut state.away) {
             state.reported.clear();
