@@ -24,7 +24,7 @@ const EQUAL_MIN: usize = 400;
 /// The identity of a call: its source, its context and its settings. `None` if the source is plain text.
 fn identity(call: &Value) -> Option<[String; 3]> {
     let source = call["source"].as_str().unwrap();
-    let renders = ["{{", "{%", "{#"].iter().any(|sign| source.contains(sign));
+    let renders = ["{{", "{%", "{#"].iter().any(|opening| source.contains(opening));
     renders.then(|| [source.to_owned(), call["context"].to_string(), call["options"].to_string()])
 }
 

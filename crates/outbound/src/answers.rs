@@ -168,7 +168,7 @@ pub(super) fn still_wanted(view: &ShardView, job: &JobHead) -> Result<bool, View
         Origin::Effect { number, round, attempt } => {
             let effect = view.effect_numbered(job.tenant, job.session, number)?;
             let Some(effect) = effect else { return Ok(false) };
-            Ok(effect.dead().is_none() && effect.attempt() == Attempt { round, number: attempt })
+            Ok(effect.dead_letter().is_none() && effect.attempt() == Attempt { round, number: attempt })
         }
         Origin::Ping { .. } => {
             let JobChannel::Event { endpoint } = &job.channel else { return Ok(false) };

@@ -197,7 +197,7 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
     if effect.body.inner() {
         return vec![due(RELAY, effect.deliver_at, key)];
     }
-    let (dead, at) = (effect.dead().is_some(), effect.deliver_at.0.to_be_bytes());
+    let (dead, at) = (effect.dead_letter().is_some(), effect.deliver_at.0.to_be_bytes());
     let status = status_byte(if dead { EffectStatus::Dead } else { EffectStatus::Pending });
     let listed = Key::index(key.tenant_of(), EFFECTS, &[&[status], &at, key.rest()]);
     let tenant = key.tenant_of().0.to_be_bytes();

@@ -261,7 +261,8 @@ fn receiver(turn: &Turn<'_, '_>, name: &str) -> Result<Option<String>, Stop> {
         let one = found.iter().all(|other| people.one_person(first, other));
         return Ok(one.then(|| first.clone()));
     }
-    let plain = !name.is_empty() && !name.contains(|sign: char| sign.is_whitespace() || sign.is_control());
+    let plain = !name.is_empty()
+        && !name.contains(|character: char| character.is_whitespace() || character.is_control());
     let known = people.holds(name) || (people == Directory::default() && takes_any(turn)?);
     Ok((plain && known).then(|| name.to_owned()))
 }

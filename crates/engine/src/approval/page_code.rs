@@ -42,7 +42,7 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, enter: &EnterPageCode) -> Result<Re
         let message = "no code is valid now; ask for another one";
         return Err(Rejection::new(Reason::CredentialInvalid, message).fact("field", "code").into());
     };
-    let code: String = enter.code.chars().filter(|sign| !sign.is_whitespace()).collect();
+    let code: String = enter.code.chars().filter(|character| !character.is_whitespace()).collect();
     let accepted = turn.is_page_code(&enter.token, &person, sent, &code)?;
     step(turn, gate, &person, if accepted { PageCodeStep::Accepted } else { PageCodeStep::Refused })?;
     let left = if accepted { 0 } else { left.saturating_sub(1).min(PAGE_CODE_TRIES_MAX) };

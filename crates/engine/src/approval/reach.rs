@@ -23,7 +23,7 @@ pub(crate) fn unreached(
     let mut unreached = bounced(asked, true);
     for number in &asked.mails {
         let Some(effect) = rows.outbox_at(&Key::outbox(tenant, session, *number))? else { continue };
-        if let (Some(_), EffectBody::Message { to, .. }) = (effect.dead(), &effect.body)
+        if let (Some(_), EffectBody::Message { to, .. }) = (effect.dead_letter(), &effect.body)
             && !unreached.iter().any(|known| known.eq_ignore_ascii_case(to))
         {
             unreached.push(to.clone());

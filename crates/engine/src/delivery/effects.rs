@@ -31,7 +31,7 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailEffect) -> Result<Reply, 
     };
     let is_earlier =
         fail.round.is_some_and(|round| round != effect.round()) && !planted!(turn.rows, FailedByAnotherRound);
-    if effect.dead().is_some() || is_earlier {
+    if effect.dead_letter().is_some() || is_earlier {
         return now(turn, fail.number);
     }
     let (number, code, detail) = (fail.number, fail.code.clone(), fail.detail.clone());
@@ -53,7 +53,7 @@ pub(crate) fn defer(turn: &mut Turn<'_, '_>, defer: &DeferEffect) -> Result<Repl
     let effect = outward(turn, defer.number)?;
     let is_next =
         |effect: &Effect| effect.attempt() == defer.attempt || planted!(turn.rows, DeferredByAnotherAttempt);
-    if effect.is_some_and(|effect| effect.dead().is_none() && is_next(&effect)) {
+    if effect.is_some_and(|effect| effect.dead_letter().is_none() && is_next(&effect)) {
         let (number, code, detail) = (defer.number, defer.code.clone(), defer.detail.clone());
         let until = turn.now().after_ms(defer.wait_ms);
         turn.emit(if defer.made {
@@ -97,7 +97,7 @@ pub(crate) fn bounced(turn: &mut Turn<'_, '_>, bounce: &RecordBounce) -> Result<
 pub(crate) fn retry(turn: &mut Turn<'_, '_>, retry: &RetryEffect) -> Result<Reply, Stop> {
     expected(turn)?;
     let effect = outward(turn, retry.number)?.ok_or_else(missing)?;
-    if effect.dead().is_some() {
+    if effect.dead_letter().is_some() {
         turn.emit(DeliveryEvent::Retried { number: retry.number })?;
     }
     audience::notify(turn, &effect)?;
@@ -110,7 +110,7 @@ pub(crate) fn dismiss(turn: &mut Turn<'_, '_>, dismiss: &DismissEffect) -> Resul
     let effect = outward(turn, dismiss.number)?.ok_or_else(missing)?;
     let tenancy = turn.rows.tenancy_at(&Key::tenancy(turn.tenant()))?;
     let held = tenancy.is_some_and(|tenancy| tenancy.holds_effects());
-    if effect.dead().is_none() && !held {
+    if effect.dead_letter().is_none() && !held {
         let message = "the effect is on its way; only one that cannot be delivered or is held is dismissed";
         return Err(Rejection::new(Reason::StateMismatch, message).into());
     }

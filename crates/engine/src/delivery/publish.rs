@@ -160,7 +160,7 @@ pub fn missed(
                 continue;
             };
             match rows.outbox_at(&Key::outbox(tenant, session, *number))? {
-                Some(effect) if effect.dead().is_some() => missed.retry.push(*number),
+                Some(effect) if effect.dead_letter().is_some() => missed.retry.push(*number),
                 Some(_) => {}
                 None => missed.events.extend(Some(message).filter(|_| which == Republished::All)),
             }

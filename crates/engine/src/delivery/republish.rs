@@ -29,7 +29,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Repl
         let dead = turn.rows.outbox_at(&key)?.is_some_and(|effect| {
             let ours =
                 matches!(&effect.body, EffectBody::Publish { endpoint, .. } if *endpoint == republish.endpoint);
-            ours && effect.dead().is_some()
+            ours && effect.dead_letter().is_some()
         });
         if dead {
             turn.emit(DeliveryEvent::Retried { number: *number })?;

@@ -65,7 +65,8 @@ pub(crate) fn port_of(wait: &Wait, key: &str, data: &Map<String, Value>) -> Opti
 
 /// The texts of an event, one a line. Characters between the words of a key, as in `invoice.paid`, are left out.
 fn words(key: &str, data: &Map<String, Value>) -> String {
-    let mut lines: String = key.chars().map(|sign| if sign.is_alphanumeric() { sign } else { ' ' }).collect();
+    let mut lines: String =
+        key.chars().map(|character| if character.is_alphanumeric() { character } else { ' ' }).collect();
     let mut left: Vec<&Value> = data.values().rev().collect();
     while let Some(value) = left.pop().filter(|_| lines.len() < EVENT_WORDS_BYTES_MAX) {
         match value {

@@ -204,7 +204,7 @@ pub fn session_view(
         below.push(Below { id: child, run: Run::clone(&run), machine, data });
         leaf = child;
     }
-    let dead = if erased { 0 } else { session.outbox().dead };
+    let dead = if erased { 0 } else { session.outbox().dead_letters };
     let incidents = dead_letters(view, tenant, id, usize::try_from(dead).unwrap_or(usize::MAX))?;
     let force = crate::policy::in_force(rows, tenant, id, &session, leaf)?;
     let caps = force.caps.iter().map(|cap| (cap.budget.unit, cap.value)).collect();
@@ -258,7 +258,7 @@ fn dead_letters(
     }
     view.scan(&Key::prefix_of_session(tenant, id, Kind::Outbox), None, &mut |_, row| {
         if let Row::Outbox(effect) = &**row
-            && effect.dead().is_some()
+            && effect.dead_letter().is_some()
         {
             found.push(effect.clone());
         }

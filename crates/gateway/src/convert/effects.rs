@@ -30,7 +30,7 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
 
 /// An effect after a command, without its subject.
 pub(crate) fn summary(caller: &Caller, session: SessionId, effect: &EffectSummary) -> v1::Effect {
-    let (dead, last) = (effect.dead.as_ref(), effect.last.as_ref());
+    let (dead, last) = (effect.dead_letter.as_ref(), effect.last.as_ref());
     let wrong = dead.or(last);
     v1::Effect {
         name: names::of_effect(caller, session, effect.number),
@@ -60,7 +60,7 @@ fn shown(failure: &DeliveryFailure) -> String {
 
 /// A dead letter as its session shows it.
 pub(crate) fn incident(caller: &Caller, session: SessionId, effect: &Effect) -> v1::Incident {
-    let dead = effect.dead();
+    let dead = effect.dead_letter();
     v1::Incident {
         effect: names::of_effect(caller, session, effect.number),
         kind: kind(effect).to_owned(),

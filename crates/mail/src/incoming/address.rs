@@ -118,12 +118,12 @@ fn without_quotes(text: &str) -> String {
     bare
 }
 
-fn outside_quotes(text: &str, sign: char) -> bool {
-    without_quotes(&without_comments(text)).contains(sign)
+fn outside_quotes(text: &str, character: char) -> bool {
+    without_quotes(&without_comments(text)).contains(character)
 }
 
 /// The parts of a list, split at a character outside of quotes, comments and angle brackets. Empty parts are dropped.
-fn split(text: &str, sign: char) -> Vec<String> {
+fn split(text: &str, character: char) -> Vec<String> {
     let bare = without_comments(text);
     let (mut parts, mut part) = (Vec::new(), String::new());
     let (mut quoted, mut escaped, mut angle) = (false, false, false);
@@ -134,7 +134,7 @@ fn split(text: &str, sign: char) -> Vec<String> {
             '>' if !quoted => angle = false,
             _ => {}
         }
-        if c == sign && !quoted && !angle {
+        if c == character && !quoted && !angle {
             parts.push(std::mem::take(&mut part));
         } else {
             part.push(c);

@@ -72,7 +72,7 @@ fn read(value: &str) -> Option<(String, Vec<MethodResult>)> {
     }
     let mut results = Vec::new();
     while !reader.rest.is_empty() {
-        reader.sign(';')?;
+        reader.character(';')?;
         reader.space()?;
         let method = reader.token()?.to_ascii_lowercase();
         reader.space()?;
@@ -104,8 +104,8 @@ impl<'v> Reader<'v> {
 
     fn comment(&mut self) -> Option<()> {
         let (mut depth, mut escaped) = (0_usize, false);
-        for (at, sign) in self.rest.char_indices() {
-            match sign {
+        for (at, character) in self.rest.char_indices() {
+            match character {
                 _ if escaped => escaped = false,
                 '\\' => escaped = true,
                 '(' => depth += 1,
@@ -123,8 +123,8 @@ impl<'v> Reader<'v> {
         None
     }
 
-    fn sign(&mut self, sign: char) -> Option<()> {
-        self.rest = self.rest.strip_prefix(sign)?;
+    fn character(&mut self, wanted: char) -> Option<()> {
+        self.rest = self.rest.strip_prefix(wanted)?;
         Some(())
     }
 
@@ -141,18 +141,18 @@ impl<'v> Reader<'v> {
 
     fn quoted(&mut self) -> Option<String> {
         let (mut text, mut escaped) = (String::new(), false);
-        for (at, sign) in self.rest.char_indices().skip(1) {
-            match sign {
+        for (at, character) in self.rest.char_indices().skip(1) {
+            match character {
                 _ if escaped => {
                     escaped = false;
-                    text.push(sign);
+                    text.push(character);
                 }
                 '\\' => escaped = true,
                 '"' => {
                     self.rest = &self.rest[at + 1..];
                     return Some(text);
                 }
-                _ => text.push(sign),
+                _ => text.push(character),
             }
         }
         None
@@ -169,7 +169,7 @@ impl<'v> Reader<'v> {
             return self.quoted();
         }
         let first = self.run(in_local_part);
-        if self.sign('@').is_some() {
+        if self.character('@').is_some() {
             let domain = self.run(|c| c.is_ascii_alphanumeric() || ".-_".contains(c));
             return (!domain.is_empty()).then(|| format!("{first}@{domain}"));
         }
@@ -178,12 +178,12 @@ impl<'v> Reader<'v> {
 
     /// The result after a method, up to the next `;` or the end.
     fn result(&mut self, method: String) -> Option<MethodResult> {
-        if self.sign('/').is_some() {
+        if self.character('/').is_some() {
             self.space()?;
             self.token().filter(|version| *version == "1")?;
             self.space()?;
         }
-        self.sign('=')?;
+        self.character('=')?;
         self.space()?;
         let result = self.token()?.to_ascii_lowercase();
         let mut found = MethodResult { method, result, properties: Vec::new() };
@@ -196,7 +196,7 @@ impl<'v> Reader<'v> {
             let reason = kind == "reason" && found.properties.is_empty();
             let name = if reason { kind } else { self.name_below(&kind)? };
             self.space()?;
-            self.sign('=')?;
+            self.character('=')?;
             self.space()?;
             let value = self.property_value()?;
             let value = if name == "header.b" { value } else { value.to_ascii_lowercase() };
@@ -207,7 +207,7 @@ impl<'v> Reader<'v> {
 
     /// The name of a property below its kind.
     fn name_below(&mut self, kind: &str) -> Option<String> {
-        self.sign('.')?;
+        self.character('.')?;
         self.space()?;
         let name = self.token()?.to_ascii_lowercase();
         (!kind.is_empty()).then(|| format!("{kind}.{name}"))

@@ -98,7 +98,7 @@ pub(super) fn forget(view: &ShardView, out: &mut Out) -> Result<Vec<Counted>, Fa
 
 fn progress(view: &ShardView, key: &EffectKey, sent: &Sent, now: Instant) -> Result<Progress, ViewError> {
     let Some(effect) = view.effect(key)? else { return Ok(Progress::Gone) };
-    Ok(if effect.dead().is_some() {
+    Ok(if effect.dead_letter().is_some() {
         Progress::Dead
     } else if effect.attempt() != sent.attempt {
         Progress::Deferred

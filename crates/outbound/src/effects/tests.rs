@@ -131,20 +131,20 @@ async fn a_mail_waits_so_long_for_a_server_that_sends_mail_and_is_a_dead_letter_
     let mut out = Out::default();
     clock.advance(UNSENT_MAIL_MS - 1);
     round(shard, 16, &context, &mut out).await.map(drop).unwrap();
-    assert_eq!(mail(shard).await.dead(), None, "the mail waits for a server that sends mail");
+    assert_eq!(mail(shard).await.dead_letter(), None, "the mail waits for a server that sends mail");
     clock.advance(1);
     round(shard, 16, &context, &mut out).await.map(drop).unwrap();
     let dead = mail(shard).await;
-    assert_eq!(dead.dead().map(|dead| dead.code.word()), Some(FailureCode::MailNotConfigured.word()));
+    assert_eq!(dead.dead_letter().map(|dead| dead.code.word()), Some(FailureCode::MailNotConfigured.word()));
     // Sent again, it has its time again, and a server that sends mail takes it.
     let retry = Body::Delivery(DeliveryCommand::RetryEffect(RetryEffect { number: dead.number }));
     cluster.execute(Command::of_server(TENANT, Scope::Session(SESSION), retry)).await.unwrap();
     round(shard, 16, &context, &mut out).await.map(drop).unwrap();
-    assert_eq!(mail(shard).await.dead(), None);
+    assert_eq!(mail(shard).await.dead_letter(), None);
     clock.advance(UNSENT_MAIL_MS);
     let context = Context { mail: true, ..context };
     round(shard, 16, &context, &mut out).await.map(drop).unwrap();
-    assert_eq!((mail(shard).await.dead(), out.sent.len()), (None, 1));
+    assert_eq!((mail(shard).await.dead_letter(), out.sent.len()), (None, 1));
     cluster.shutdown().await.unwrap();
 }
 

@@ -24,7 +24,7 @@ impl Player<'_> {
                 if let Row::Outbox(effect) = &**row
                     && let EffectBody::Message { to, .. } = &effect.body
                     && to == wanted
-                    && effect.dead().is_none()
+                    && effect.dead_letter().is_none()
                 {
                     newest = Some(effect.number);
                 }

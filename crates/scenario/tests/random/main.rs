@@ -318,10 +318,10 @@ fn an_approval_whose_mails_reach_nobody_is_escalated_at_once() {
     harness.undelivered("b@example.com").unwrap();
     let seen = |harness: &Harness| harness.decisions().unwrap().1;
     let view = seen(&harness);
-    assert_eq!((view.at(), view.session.outbox().dead, view.incidents.len()), ("decide", 2, 2));
+    assert_eq!((view.at(), view.session.outbox().dead_letters, view.incidents.len()), ("decide", 2, 2));
     harness.hours(3).unwrap();
     harness.undelivered("head@example.com").unwrap();
-    assert_eq!(seen(&harness).session.outbox().dead, 3, "the contact was sent a mail");
+    assert_eq!(seen(&harness).session.outbox().dead_letters, 3, "the contact was sent a mail");
     harness.hours(2).unwrap();
     let view = seen(&harness);
     assert_eq!((view.at(), view.incidents.len()), ("lapsed", 0), "the round lasts its whole time");

@@ -22,8 +22,10 @@ pub(crate) fn apply(
         DeliveryEvent::Acked { number } => arrived(rows, site, *number)?,
         DeliveryEvent::Failed { number, code, detail } => {
             let dead = DeliveryFailure { code: code.clone(), detail: detail.clone(), at: site.at };
-            change(rows, site, *number, |effect| effect.progress.get_or_insert_default().dead = Some(dead))?;
-            rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default().dead += 1;
+            change(rows, site, *number, |effect| {
+                effect.progress.get_or_insert_default().dead_letter = Some(dead)
+            })?;
+            rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default().dead_letters += 1;
         }
         DeliveryEvent::Retried { number } => {
             change(rows, site, *number, |effect| {
@@ -33,7 +35,7 @@ pub(crate) fn apply(
                 effect.deliver_at = site.at;
             })?;
             let outbox = rows.session_at_mut(&site.session_key()?)?.outbox.get_or_insert_default();
-            outbox.dead = outbox.dead.saturating_sub(1);
+            outbox.dead_letters = outbox.dead_letters.saturating_sub(1);
         }
         DeliveryEvent::Deferred { number, until, code, detail } => {
             let last = DeliveryFailure { code: code.clone(), detail: detail.clone(), at: site.at };
@@ -217,7 +219,7 @@ fn uncount(session: &mut Session, effect: &Effect) {
         // What was queued before anybody counted is not in the sum.
         let mut outbox = session.outbox();
         outbox.removed(&effect.body);
-        outbox.dead = outbox.dead.saturating_sub(u32::from(effect.dead().is_some()));
+        outbox.dead_letters = outbox.dead_letters.saturating_sub(u32::from(effect.dead_letter().is_some()));
         session.outbox = (outbox != Outbox::default()).then(|| Box::new(outbox));
     }
 }

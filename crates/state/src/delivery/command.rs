@@ -104,7 +104,7 @@ pub struct FailEffect {
     #[n(2)]
     pub detail: Option<DeliveryDetail>,
     /// Which sending has failed, see [`Effect::round`](crate::delivery::Effect::round); of an older one than the last it changes
-    /// nothing. Nothing: the last.
+    /// nothing. `None`: the last.
     #[n(3)]
     pub round: Option<u32>,
 }

@@ -86,7 +86,7 @@ impl fmt::Display for BadFailureCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Characters => {
-                f.write_str("a code is made of lower-case letters, digits and the signs _ . -")
+                f.write_str("a code is made of lower-case letters, digits and the characters _ . -")
             }
             Self::Length => write!(f, "a code has at most {FAILURE_CODE_BYTES_MAX} bytes"),
         }
@@ -103,7 +103,9 @@ impl FromStr for FailureCode {
         if word.len() > FAILURE_CODE_BYTES_MAX {
             return Err(BadFailureCode::Length);
         }
-        let plain = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || "_.-".contains(sign);
+        let plain = |character: char| {
+            character.is_ascii_lowercase() || character.is_ascii_digit() || "_.-".contains(character)
+        };
         if word.is_empty() || !word.chars().all(plain) {
             return Err(BadFailureCode::Characters);
         }

@@ -206,7 +206,7 @@ pub fn waiting(
         let Some(effect) = rows.outbox_at(&Key::outbox(tenant, session, *number))? else { continue };
         // Who gets a reminder has been asked before.
         let EffectBody::Message { to, purpose: Purpose::Ask, .. } = &effect.body else { continue };
-        if effect.dead().is_some() {
+        if effect.dead_letter().is_some() {
             continue;
         }
         let put_off = effect.last().and_then(|last| last.code.mail_cap());

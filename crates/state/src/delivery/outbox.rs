@@ -76,7 +76,7 @@ pub struct EffectProgress {
     pub round: u32,
     /// Why it is a dead letter; `None` while it is on its way.
     #[n(1)]
-    pub dead: Option<DeliveryFailure>,
+    pub dead_letter: Option<DeliveryFailure>,
     /// Attempts that have failed since it was sent, or sent again, and after which another one follows.
     #[cbor(n(2), default, skip_if = "none")]
     pub attempts: u32,
@@ -128,14 +128,14 @@ impl Effect {
 
     /// Why it is a dead letter; `None` while it is on its way.
     #[must_use]
-    pub fn dead(&self) -> Option<&DeliveryFailure> {
-        self.progress.as_ref()?.dead.as_ref()
+    pub fn dead_letter(&self) -> Option<&DeliveryFailure> {
+        self.progress.as_ref()?.dead_letter.as_ref()
     }
 
     /// Why the last attempt to deliver it has failed, while another one follows.
     #[must_use]
     pub fn last(&self) -> Option<&DeliveryFailure> {
-        self.progress.as_ref().filter(|progress| progress.dead.is_none())?.last.as_ref()
+        self.progress.as_ref().filter(|progress| progress.dead_letter.is_none())?.last.as_ref()
     }
 }
 
@@ -161,7 +161,7 @@ pub struct Outbox {
     pub bytes: u64,
     /// Dead letters, each of which is an incident.
     #[n(2)]
-    pub dead: u32,
+    pub dead_letters: u32,
     /// Messages to endpoints, dead letters counted. They are in neither of the sums above: an endpoint that takes nothing
     /// must not keep a session from writing to its people.
     #[cbor(n(3), default, skip_if = "none")]

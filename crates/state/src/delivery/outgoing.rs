@@ -172,8 +172,9 @@ fn addresses(field: &'static str, list: &[String]) -> Result<Vec<String>, BadMai
 
 /// A bare address, in a form that every mail server reads alike.
 fn address(field: &'static str, text: &str) -> Result<String, BadMail> {
-    let plain =
-        |sign: char| sign.is_ascii_graphic() && !"<>()[]\\,;:\"".contains(sign) || sign.is_alphanumeric();
+    let plain = |character: char| {
+        character.is_ascii_graphic() && !"<>()[]\\,;:\"".contains(character) || character.is_alphanumeric()
+    };
     let whole = text.split_once('@').is_some_and(|(local, host)| {
         let dotted = |part: &str| !part.is_empty() && !part.split('.').any(str::is_empty);
         dotted(local) && dotted(host) && !host.contains('@')

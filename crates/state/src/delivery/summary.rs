@@ -203,7 +203,7 @@ pub struct EffectSummary {
     pub attempts: u32,
     /// Why it is a dead letter; `None` while it is on its way.
     #[n(9)]
-    pub dead: Option<DeliveryFailure>,
+    pub dead_letter: Option<DeliveryFailure>,
     /// Why the last attempt has failed, while another one follows.
     #[n(10)]
     pub last: Option<DeliveryFailure>,
@@ -230,7 +230,7 @@ impl EffectSummary {
             next: effect.deliver_at,
             round: effect.round(),
             attempts: effect.attempt().number,
-            dead: effect.dead().cloned(),
+            dead_letter: effect.dead_letter().cloned(),
             last: effect.last().cloned(),
         })
     }

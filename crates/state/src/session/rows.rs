@@ -302,7 +302,7 @@ impl Session {
     #[must_use]
     pub fn is_sending(&self) -> bool {
         let outbox = self.outbox();
-        outbox.count > outbox.dead
+        outbox.count > outbox.dead_letters
     }
 
     /// Returns true if the session cannot have rows of this kind. False says nothing.

@@ -151,7 +151,7 @@ fn effect() -> Reply {
         next: Time(5),
         round: 1,
         attempts: 2,
-        dead: Some(wrong(4)),
+        dead_letter: Some(wrong(4)),
         last: Some(wrong(3)),
     };
     Reply::Effect { session: SessionId([1; 16]), sequence: 4, effect: Some(Box::new(effect)) }

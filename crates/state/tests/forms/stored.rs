@@ -390,7 +390,7 @@ fn undelivered() -> [(&'static str, Row); 3] {
         progress: Some(EffectProgress { round: 2, dead, ..EffectProgress::default() }),
         ..effect(message())
     };
-    let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead: 1, published: 0 }));
+    let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead_letters: 1, published: 0 }));
     [
         ("outbox-dead", Row::Outbox(effect(Some(dead)))),
         ("outbox-again", Row::Outbox(effect(None))),

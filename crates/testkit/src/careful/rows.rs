@@ -222,7 +222,7 @@ fn held(shard: &Shard, tenant: TenantId, id: SessionId, session: &Session) -> Re
                 outbox.count += 1;
                 outbox.bytes += u64::try_from(effect.body.bytes()).unwrap_or(u64::MAX);
             }
-            outbox.dead += u32::from(effect.dead().is_some());
+            outbox.dead_letters += u32::from(effect.dead_letter().is_some());
         }
     }
     if session.outbox() != outbox {

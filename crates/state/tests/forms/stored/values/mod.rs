@@ -134,7 +134,8 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
         detail: DeliveryDetail::quote("later"),
         at: Time(5),
     };
-    let progress = Some(EffectProgress { round: 1, dead: None, attempts: 2, last: Some(last), since: None });
+    let progress =
+        Some(EffectProgress { round: 1, dead_letter: None, attempts: 2, last: Some(last), since: None });
     let since = progress.clone().map(|progress| EffectProgress { since: Some(Time(2)), ..progress });
     let about_gate = |purpose| {
         let EffectBody::Message { channel, to, text, gate, .. } = message() else { unreachable!() };
@@ -297,7 +298,7 @@ pub(super) fn endpoint_rows() -> Vec<(&'static str, Row)> {
     let (endpoint_id, kind) = ("ops".into(), "session.state_entered".into());
     let about = Some(EventSubject::OfSession("review".into()));
     let publish = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
-    let outbox = Some(Box::new(Outbox { count: 1, bytes: 400, dead: 0, published: 2 }));
+    let outbox = Some(Box::new(Outbox { count: 1, bytes: 400, dead_letters: 0, published: 2 }));
     let rows = vec![
         ("session-published", Row::Session(Session { outbox, ..session() })),
         ("tenancy-endpoints", Row::Tenancy(Tenancy { endpoints: vec![endpoint], ..tenancy() })),
