@@ -66,22 +66,22 @@ impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let layer = match self {
             Self::Grants { most } => {
-                write!(f, "{most} approved calls are not yet made")?;
+                write!(f, "grants that are not used: at most {most}")?;
                 None
             }
             Self::Money { used, most, layer } => {
-                write!(f, "the session has used or reserved {used} USD of its {most} USD")?;
+                write!(f, "money: {used} of {most} USD used or reserved")?;
                 layer.as_ref()
             }
             Self::Mails { sent, most, layer } => {
-                write!(f, "the session has sent {sent} of its {most} mails")?;
+                write!(f, "mails: {sent} of {most} sent")?;
                 layer.as_ref()
             }
             Self::Limit { capability } => {
-                write!(f, "the limit of {capability} is used up")?;
+                write!(f, "limit full: {capability}")?;
                 None
             }
         };
-        layer.map_or(Ok(()), |layer| write!(f, ", as {layer} says"))
+        layer.map_or(Ok(()), |layer| write!(f, ", cap of {layer}"))
     }
 }

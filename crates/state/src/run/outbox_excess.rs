@@ -42,17 +42,13 @@ pub enum OutboxExcess {
 impl fmt::Display for OutboxExcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ActEffects => write!(f, "more than {EFFECTS_MAX} effects in one go"),
-            Self::ActBytes => write!(f, "effects of more than {EFFECTS_BYTES_MAX} bytes in one go"),
-            Self::TurnEffects => write!(f, "more than {EFFECTS_TURN_MAX} effects in one step"),
-            Self::TurnBytes => write!(f, "more than {TURN_BYTES_MAX} bytes come of one step"),
-            Self::OutboxEffects => write!(f, "the session has {OUTBOX_MAX} effects that have not arrived"),
-            Self::OutboxBytes => {
-                write!(f, "the session has effects of {OUTBOX_BYTES_MAX} bytes that have not arrived")
-            }
-            Self::MailsOfDay { sent } => {
-                write!(f, "the session has sent {sent} mails today, at most {MAILS_OF_DAY_MAX} a day go out")
-            }
+            Self::ActEffects => write!(f, "effects of an act: at most {EFFECTS_MAX}"),
+            Self::ActBytes => write!(f, "effects of an act: at most {EFFECTS_BYTES_MAX} bytes"),
+            Self::TurnEffects => write!(f, "effects of a turn: at most {EFFECTS_TURN_MAX}"),
+            Self::TurnBytes => write!(f, "turn: at most {TURN_BYTES_MAX} bytes"),
+            Self::OutboxEffects => write!(f, "outbox full: {OUTBOX_MAX} effects"),
+            Self::OutboxBytes => write!(f, "outbox full: {OUTBOX_BYTES_MAX} bytes"),
+            Self::MailsOfDay { sent } => write!(f, "mails of a day: {sent} sent, at most {MAILS_OF_DAY_MAX}"),
         }
     }
 }

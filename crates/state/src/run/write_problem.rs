@@ -51,14 +51,12 @@ pub enum WriteProblem {
 impl fmt::Display for WriteProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Reserved { key } => write!(f, "{key:?} is written by the engine alone"),
-            Self::KeyLength => write!(f, "a key must be 1 to {DATA_KEY_BYTES_MAX} bytes"),
-            Self::TooDeep { key } => write!(f, "{key:?} is nested deeper than {DATA_DEPTH_MAX}"),
-            Self::TooManyKeys => write!(f, "there are {DATA_KEYS_MAX} keys already"),
-            Self::Clash { key, diagnostic } => write!(f, "{key:?}: {diagnostic}"),
-            Self::TooLarge { key } => {
-                write!(f, "{key:?} would make the data larger than {DATA_BYTES_MAX} bytes")
-            }
+            Self::Reserved { key } => write!(f, "reserved key: {key:?}"),
+            Self::KeyLength => write!(f, "length of a key: 1 to {DATA_KEY_BYTES_MAX} bytes"),
+            Self::TooDeep { key } => write!(f, "depth of {key:?}: at most {DATA_DEPTH_MAX}"),
+            Self::TooManyKeys => write!(f, "keys of the data: at most {DATA_KEYS_MAX}"),
+            Self::Clash { key, diagnostic } => write!(f, "clash at {key:?}: {diagnostic}"),
+            Self::TooLarge { key } => write!(f, "data with {key:?}: at most {DATA_BYTES_MAX} bytes"),
         }
     }
 }
