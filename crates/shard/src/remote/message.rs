@@ -261,6 +261,7 @@ mod tests {
     use switchward_machine::{SessionId, TenantId};
     use switchward_state::session::{SessionCommand, Sweep};
     use switchward_state::{Body, Key, Reason, Scope};
+    use switchward_testkit::Rng;
 
     const EPOCHS: MapEpochs = MapEpochs { since: 1, newest: 300 };
 
@@ -343,14 +344,9 @@ mod tests {
 
     #[test]
     fn any_epochs_are_read_back() {
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut drawn = || {
-            // xorshift, shifted so that short numbers come too.
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state >> (state % 64)
-        };
+        let mut rng = Rng::new(1);
+        // Shifted, so that short numbers come too.
+        let mut drawn = || rng.bits() >> rng.below(64);
         for _ in 0..1_000 {
             let epochs = MapEpochs { since: drawn(), newest: drawn() };
             for (_, request) in requests() {

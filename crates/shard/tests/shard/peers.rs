@@ -84,14 +84,17 @@ fn first() -> LogIdOf<TypeConfig> {
 
 /// The answer of the receiver to a snapshot that is sent by hand.
 async fn send_by_hand(network: &Network, from: u64, vote: Vote, snapshot: &Snapshot) -> SnapshotAnswer {
-    loop {
-        let answer = send_once(network, from, vote, snapshot).await;
-        // A stream that was given up counts until its receiver has noticed that.
-        if answer != SnapshotAnswer::Refused("another snapshot is being received".into()) {
-            return answer;
+    let answered = async {
+        loop {
+            let answer = send_once(network, from, vote, snapshot).await;
+            // A stream that was given up counts until its receiver has noticed that.
+            if answer != SnapshotAnswer::Refused("another snapshot is being received".into()) {
+                return answer;
+            }
+            tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
-    }
+    };
+    tokio::time::timeout(PATIENCE, answered).await.expect("the receiver notices it")
 }
 
 async fn send_once(network: &Network, from: u64, vote: Vote, snapshot: &Snapshot) -> SnapshotAnswer {

@@ -41,11 +41,8 @@ async fn fill(trio: &Trio, entries: usize, bytes: usize) {
     let entry = Bytes::from(Decision::new(Level::FIRST, BEGIN, vec![turn]).encode());
     let shard = trio.shard(LEADER, GROUP);
     let raft = shard.group().raft();
-    let mut changes = raft.metrics();
     // An election may be under way, and a new leader has no majority yet.
-    while shard.read().await.is_err() {
-        changes.changed().await.unwrap();
-    }
+    until("the leader has a majority", async || shard.read().await.is_ok()).await;
     for from in (0..entries).step_by(256) {
         let written = (from..entries.min(from + 256)).map(|_| raft.client_write(Payload(entry.clone())));
         for written in join_all(written).await {
