@@ -2,13 +2,14 @@
 
 use switchward_api::v1;
 use switchward_machine::WorkKind;
-use switchward_state::approval::{ApprovalCommand, RecordReply, own_words};
+use switchward_state::approval::{ApprovalCommand, RecordReply};
 use switchward_state::limits::{MAIL_BYTES_MAX, MESSAGE_BYTES_MAX};
 use switchward_state::run::{EndTurn, RecordData, RecordEvent, RunCommand};
 use switchward_state::session::{PostMessage, ReplyToken, SessionCommand, SwitchRun};
 use switchward_state::{Body, Reply, Scope};
 use tonic::Request;
 
+use super::own_words::own_words;
 use crate::api::{Api, Call, Driven, position_after, request_id};
 use crate::auth::roles;
 use crate::convert::{self, positions};

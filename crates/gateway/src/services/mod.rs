@@ -14,6 +14,7 @@ pub mod first;
 mod gates;
 mod history;
 mod mail;
+mod own_words;
 mod policies;
 mod policy;
 mod quotas;

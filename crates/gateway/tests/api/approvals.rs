@@ -1,9 +1,10 @@
 //! Approvals of conversation workflows: the recipients are shown, and only they decide, here or by mail.
 
 use switchward_api::v1::{self, GateDecision, quorum::Rule};
+use switchward_expr::own_text;
 use switchward_gateway::mail::Outcome;
 use switchward_machine::{Digest, OpenId, SessionId, TenantId};
-use switchward_state::approval::{MailToken, RecordReply, ReplyOutcome, TokenUse, own_words};
+use switchward_state::approval::{MailToken, RecordReply, ReplyOutcome, TokenUse};
 use switchward_state::{Key, Row, View as _};
 use switchward_testkit::until;
 
@@ -271,7 +272,7 @@ pub(crate) async fn by_mail(
         token: Some(token),
         from: person.to_owned(),
         subject: "Re: it".to_owned(),
-        text: own_words(text),
+        text: own_text(text),
         authenticated,
         signed: authenticated,
         pages_only: false,

@@ -1,7 +1,8 @@
 //! Verbs as commands.
 
+use switchward_expr::own_text;
 use switchward_machine::{Digest, Micros, SessionId};
-use switchward_state::approval::{ApprovalCommand, RecordReply, own_words};
+use switchward_state::approval::{ApprovalCommand, RecordReply};
 use switchward_state::catalogue::Role;
 use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::policy::{Args, Authorize, PolicyCommand, RaiseCap, ReportCall, ReportUsage};
@@ -87,7 +88,7 @@ impl Player<'_> {
         self.by_operator(ApprovalCommand::RecordReply(RecordReply {
             from: from.to_owned(),
             subject: String::new(),
-            text: own_words(text),
+            text: own_text(text),
             authenticated,
             signed: authenticated,
             pages_only: false,

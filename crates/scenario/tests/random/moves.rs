@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_engine::{Machines, SessionView, machines_of, pin_callees, public_events, session_view};
+use switchward_expr::own_text;
 use switchward_formats::compile_file;
 use switchward_machine::{
     Decision, Digest, Machine, Micros, NodeIx, OpenId, Port, RunId, SessionId, Target, TenantId, Trigger,
@@ -13,7 +14,7 @@ use switchward_machine::{
 use switchward_messages::{end_comment, fault};
 use switchward_scenario::{Broken, System, ring};
 use switchward_state::approval::{
-    AnswerGate, ApprovalCommand, ApprovalEvent, DecideGate, DiscussGate, MailKey, RecordReply, own_words,
+    AnswerGate, ApprovalCommand, ApprovalEvent, DecideGate, DiscussGate, MailKey, RecordReply,
 };
 use switchward_state::catalogue::{
     CatalogueCommand, CreateTenant, Deploy, EnsureTenancy, PutAssistant, Role, Settings,
@@ -765,7 +766,7 @@ fn mailed(from: &str, text: &str, authenticated: bool, model: bool) -> RecordRep
     RecordReply {
         from: from.to_owned(),
         subject: String::new(),
-        text: own_words(text),
+        text: own_text(text),
         authenticated,
         signed: authenticated,
         pages_only: false,

@@ -49,7 +49,7 @@ const CRATES: &[CrateRule] = &[
     CrateRule { folder: "graph", uses: &["machine"], outside: Some(&["thiserror"]) },
     CrateRule {
         folder: "state",
-        uses: &["expr", "machine"],
+        uses: &["machine"],
         outside: Some(&[
             "chacha20poly1305",
             "hmac",
@@ -70,7 +70,7 @@ const CRATES: &[CrateRule] = &[
     },
     CrateRule {
         folder: "scenario",
-        uses: &["machine", "formats", "state", "messages", "engine"],
+        uses: &["expr", "machine", "formats", "state", "messages", "engine"],
         outside: Some(&["jiff", "saphyr-parser", "serde_json", "thiserror"]),
     },
     CrateRule {
@@ -97,7 +97,9 @@ const CRATES: &[CrateRule] = &[
     CrateRule { folder: "mail", uses: &[], outside: None },
     CrateRule {
         folder: "gateway",
-        uses: &["api", "machine", "formats", "state", "messages", "engine", "shard", "mail", "webhook"],
+        uses: &[
+            "expr", "api", "machine", "formats", "state", "messages", "engine", "shard", "mail", "webhook",
+        ],
         outside: None,
     },
     CrateRule {

@@ -1,13 +1,11 @@
 //! The writer's own words in a reply that comes without its mail.
 
 use switchward_expr::own_text;
+use switchward_state::limits::REPLY_BYTES_MAX;
 
-use crate::limits::REPLY_BYTES_MAX;
-
-/// The writer's own words in the text of a reply, without what it quotes, at most [`REPLY_BYTES_MAX`] bytes: what
-/// [`RecordReply`](super::RecordReply) takes. Replies by mail are stripped by `mail`, which knows the form of the mail.
-#[must_use]
-pub fn own_words(text: &str) -> String {
+/// The writer's own words in the text of a reply, without what it quotes, at most [`REPLY_BYTES_MAX`] bytes: what a command
+/// takes. Replies by mail are stripped by `mail`, which knows the form of the mail.
+pub(super) fn own_words(text: &str) -> String {
     let mut own = own_text(text);
     own.truncate(own.floor_char_boundary(REPLY_BYTES_MAX));
     own
