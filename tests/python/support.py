@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -54,6 +55,12 @@ class Server:
         self.process.terminate()
         self.process.wait(timeout=30)
         self.process.stdout.close()
+
+
+def commands_of(page):
+    """The blocks of a page of docs/ that this step runs, each with its commands."""
+    text = (ROOT / "docs" / page).read_text()
+    return re.findall(r"^```sh by:python-client\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 def bearer(key):

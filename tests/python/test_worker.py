@@ -1,8 +1,11 @@
 """The worker of docs/workers.md, unchanged: it works on refunds and is killed at the worst moments."""
 
 import concurrent.futures
+import json
 import os
+import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,7 +13,7 @@ import threading
 import unittest
 
 import grpc
-from support import GENERATED, ROOT, Server, bearer, reason
+from support import GENERATED, ROOT, Server, bearer, commands_of, reason
 from switchward.v1 import clock_pb2, clock_pb2_grpc
 from switchward.v1 import definition_pb2, definition_pb2_grpc
 from switchward.v1 import session_pb2, session_pb2_grpc
@@ -42,6 +45,35 @@ class Worker:
         """Ends the worker with SIGKILL, so that it sends nothing more."""
         self.process.kill()
         self.process.wait(timeout=PATIENCE)
+
+
+class Commands:
+    """The commands of a page in a shell, with the packages of this Python, in a folder that has what the repository has."""
+
+    def __init__(self, folder, commands, **variables):
+        here = pathlib.Path(folder)
+        (here / "proto").symlink_to(ROOT / "proto")
+        (here / "worker.py").write_text(program())
+        path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+        environment = {**os.environ, "PATH": path, "HOME": folder, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **variables}
+        shell = ["sh", "-e", "-c", commands]
+        self.process = subprocess.Popen(
+            shell, cwd=here, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def output(self):
+        """What they print; they must end by themselves."""
+        printed, _ = self.process.communicate(timeout=PATIENCE)
+        if self.process.returncode != 0:
+            raise AssertionError(f"exit code {self.process.returncode}: {printed}")
+        return printed
+
+    def kill(self):
+        """Ends them with all that they have started."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(timeout=PATIENCE)
+        self.process.stdout.close()
 
 
 class Between(grpc.GenericRpcHandler):
@@ -120,6 +152,17 @@ class AWorker(unittest.TestCase):
         self.addCleanup(worker.kill)
         return worker
 
+    def start_commands(self, page, **variables):
+        """Starts the commands of a page, with the address and the worker's key of this server."""
+        (commands,) = commands_of(page)
+        commands = commands.replace("http://127.0.0.1:7400", self.server.address)
+        commands = commands.replace("swk_...", self.server.worker)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        started = Commands(folder.name, commands, **variables)
+        self.addCleanup(started.kill)
+        return started
+
     def start(self, key, definition="refund"):
         request = session_pb2.StartSessionRequest(
             definition=definition, session_id=key, contact="sam@example.com"
@@ -175,6 +218,21 @@ class AWorker(unittest.TestCase):
 
     def test_the_program_is_short(self):
         self.assertLess(len(program().splitlines()), 40)
+
+    def test_the_commands_of_the_page_generate_the_stubs_and_start_the_worker(self):
+        self.start_commands("workers.md")
+        self.start("refund-1")
+        self.say("refund-1", "Order A-17, 250 dollars")
+        self.assertEqual(list(self.wait_until_done("refund-1").at), ["review"])
+
+    def test_a_generic_client_reads_a_session(self):
+        self.start("release-42")
+        printed = self.start_commands("api.md", KEY=self.server.agent).output()
+        self.assertEqual(json.loads(printed)["session"]["sessionId"], "release-42")
+
+    def test_every_block_that_names_this_step_is_run(self):
+        pages = sorted(path.name for path in (ROOT / "docs").glob("*.md") if "contributing" not in path.name)
+        self.assertEqual([page for page in pages if commands_of(page)], ["api.md", "workers.md"])
 
     def test_a_refund_goes_through_with_what_the_worker_has_read(self):
         self.start_worker()

@@ -1,5 +1,6 @@
 #!/bin/sh
 # Runs the client tests in tests/python against the built server, with a Python of their own under target/.
+# They also run the blocks of docs/ that are marked `sh by:python-client`; one of those needs Buf.
 # They find the server's program in SWITCHWARD_BIN, and may write generated code to SWITCHWARD_GENERATED.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -13,7 +14,8 @@ if [ -z "$(find tests/python -name 'test_*.py')" ]; then
     exit 1
 fi
 [ -x "$python" ] || python3 -m venv "$target/python"
-"$python" -m pip install --quiet --disable-pip-version-check -r tests/scripts/python-client.txt
+"$python" -m pip install --quiet --disable-pip-version-check \
+    -r tests/scripts/python-client.txt -r tests/scripts/lint-proto.txt
 # The same packages and features as the tests before it, so nothing is built twice.
 cargo build --locked --workspace --bins --tests
 mkdir -p "$target/python/generated"

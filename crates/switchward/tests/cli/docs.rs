@@ -3,11 +3,15 @@
 
 mod compare;
 mod examples;
+mod hosts;
 mod links;
+mod needs;
 mod page;
 mod reader;
+mod steps;
 mod terminal;
 
+use needs::Needs;
 use page::blocks;
 use reader::play;
 use std::collections::BTreeSet;
@@ -79,6 +83,16 @@ fn every_page_is_played() {
     stored.insert("README.md".to_owned());
     assert_eq!(listed, stored, "the list in tests/cli/docs.rs and the files of docs/ differ");
     assert_eq!(listed.len(), PAGES.len(), "a page is in the list twice");
+}
+
+#[test]
+fn what_pages_need_is_played_before_their_blocks() {
+    for page in needs::pages() {
+        assert!(PAGES.contains(&page), "page-needs.md: no page {page}");
+        let text = fs::read_to_string(repository(page)).expect("a page");
+        let unused = Needs::of(page).unused(&blocks(&text).expect("blocks")).join("\n");
+        assert!(unused.is_empty(), "page-needs.md: about no block of {page}: {unused}");
+    }
 }
 
 #[test]
@@ -175,7 +189,7 @@ fn what_a_page_shows_is_typed_in_its_folder() {
 ```sh\nexport NAME=sub/a\ncat $NAME.json   # shows it\necho id ses_0abc, gat_1_2; exit 7 # exits 7: why\n```\n\
 ```sh\ncd sub\necho SESSION GATE \\\n  NO_SESSION 127.0.0.1:7400\n```\n\
 ```text output\nses_0abc gat_1_2 NO_SESSION 127...\n```\n\
-```sh\nls\n```\n```text output\na.json\n```\n\
+```sh\nunset NAME\nls $NAME\n```\n```text output\na.json\n```\n\
 ```sh\nswitchward watch x --address http://127.0.0.1:1 --api-key swk_1 # exits 69\n```\n";
     assert_eq!(play("p.md", text), Ok(()));
 }

@@ -15,7 +15,15 @@ pub(super) enum Kind {
     Request { path: String, context: String },
     /// `json answer`: a part of the answer to the request before.
     Answer,
-    /// `sh manual`, `text`, `mermaid`: only for readers.
+    /// `sh stopped`, only in `page-needs.md`: lines to type when the page's servers have stopped.
+    Stopped,
+    /// `sh by:python-client`: lines that this step of `make test` runs, or `by:make`.
+    By { step: String },
+    /// `text mail kim@acme.example`: a mail of the page's server to this address.
+    Mail { to: String },
+    /// `sh manual`: nothing runs it. `docs/contributing.md` says why.
+    Manual,
+    /// `text`, `mermaid`: only for readers.
     Shown,
 }
 
@@ -25,7 +33,11 @@ impl Kind {
         let words: Vec<&str> = info.split_whitespace().collect();
         Ok(match words[..] {
             ["sh"] => Self::Shell,
-            ["sh", "manual"] | ["text"] | ["mermaid"] => Self::Shown,
+            ["sh", "stopped"] => Self::Stopped,
+            ["sh", "manual"] => Self::Manual,
+            ["sh", by] if by.starts_with("by:") => Self::By { step: by.trim_start_matches("by:").to_owned() },
+            ["text"] | ["mermaid"] => Self::Shown,
+            ["text", "mail", to] => Self::Mail { to: to.to_owned() },
             ["text", "output"] => Self::Output,
             ["json", "answer"] => Self::Answer,
             ["json", "request", "POST", path] => Self::request(path, "dev-person"),
@@ -38,6 +50,11 @@ impl Kind {
             }
             _ => return Err(format!("no convention for the fence ```{info}")),
         })
+    }
+
+    /// Returns true if the block's lines are typed.
+    pub(super) fn is_typed(&self) -> bool {
+        matches!(self, Self::Shell | Self::Stopped)
     }
 
     fn request(path: &str, context: &str) -> Self {
@@ -139,7 +156,11 @@ mod tests {
         let file = |language: &str, name: &str| Kind::File { language: language.into(), name: name.into() };
         for (info, kind) in [
             ("sh", Kind::Shell),
-            ("sh manual", Kind::Shown),
+            ("sh manual", Kind::Manual),
+            ("sh stopped", Kind::Stopped),
+            ("sh by:make", Kind::By { step: "make".into() }),
+            ("text", Kind::Shown),
+            ("text mail kim@acme.example", Kind::Mail { to: "kim@acme.example".into() }),
             ("text output", Kind::Output),
             ("yaml sub/refund.yaml", file("yaml", "sub/refund.yaml")),
             ("toml server.toml", file("toml", "server.toml")),

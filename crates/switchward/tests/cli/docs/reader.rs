@@ -16,23 +16,34 @@ use switchward_formats::{
     has_errors, render_segments,
 };
 
-use super::compare;
+use super::hosts::Hosts;
+use super::needs::Needs;
 use super::page::{Block, Kind, Typed, blocks, typed};
 use super::terminal::{Printed, Running};
+use super::{compare, steps};
 use crate::support::{Ended, exchange, program};
 
-/// The words that stand for ids, and what those begin with.
-const IDS: [(&str, &str); 4] = [("SESSION", "ses_"), ("GATE", "gat_"), ("WORK", "wrk_"), ("EFFECT", "eff_")];
+/// The words that stand for ids and keys, and what those begin with.
+const IDS: [(&str, &str); 5] =
+    [("SESSION", "ses_"), ("GATE", "gat_"), ("WORK", "wrk_"), ("EFFECT", "eff_"), ("swk_...", "swk_")];
 /// Where the server of a page is, as pages write it. The test uses another port.
 const SHOWN: &str = "127.0.0.1:7400";
 /// What starts a development server, alone or with options.
 const SERVING: &str = "switchward dev";
+/// What starts a process of a server by its configuration.
+const SERVER: &str = "switchward server ";
+/// What starts the Redis that it needs, and what this says when it answers.
+const REDIS: &str = "redis-server ";
+const REDIS_ANSWERS: &str = "Ready to accept connections";
+/// Any free port of this machine.
+const ANY_PORT: &str = "127.0.0.1:0";
 /// What ends the announcement of a development server, and of several.
 const ANNOUNCED: [&str; 2] = ["ctrl-c stops the server.\n", "ctrl-c stops the servers.\n"];
 /// Commands that run until they are stopped.
 const FOLLOWING: [&str; 2] = ["switchward watch", "switchward listen"];
 /// Commands that only read, unless they send data. Their output may need a moment, so they are repeated until it is there.
-const READING: [&str; 3] = ["switchward get ", "switchward list ", "curl -s http"];
+const READING: [&str; 4] =
+    ["switchward get ", "switchward list ", "switchward cluster status", "curl -s http"];
 /// How long they are repeated.
 const READING_MAX: Duration = Duration::from_secs(60);
 
@@ -52,31 +63,30 @@ impl fmt::Display for Failure {
     }
 }
 
+/// A page that is played, or a part of what one needs.
+struct Page<'a> {
+    name: String,
+    text: &'a str,
+    blocks: &'a [Block],
+}
+
 /// Plays a page from its first block to its last.
 ///
 /// # Errors
 /// The first failure.
 pub(super) fn play(page: &str, text: &str) -> Result<(), Failure> {
-    let failure = |line, of: &str, what| Failure { page: page.to_owned(), line, of: of.to_owned(), what };
-    let blocks = blocks(text).map_err(|(line, what)| failure(line, "fence", what))?;
-    let mut reader = Reader::new(&blocks);
+    let name = page.to_owned();
+    let fence = |(line, what)| Failure { page: name.clone(), line, of: "fence".to_owned(), what };
+    let blocks = blocks(text).map_err(fence)?;
+    let (needs, mut reader) = (Needs::of(page), Reader::new(&blocks));
+    let page = Page { name, text, blocks: &blocks };
     for (at, block) in blocks.iter().enumerate() {
-        let next = blocks.get(at + 1).filter(|next| next.kind == Kind::Output).map(|next| next.text.as_str());
-        if block.kind == Kind::Shell {
-            let lines = typed(block);
-            for (index, line) in lines.iter().enumerate() {
-                let shown = next.filter(|_| index + 1 == lines.len());
-                reader.types(line, shown).map_err(|what| failure(line.at, &line.text, what))?;
-            }
-        } else {
-            let before = at.checked_sub(1).map(|at| &blocks[at].kind);
-            let of = text.lines().nth(block.at - 1).unwrap_or_default();
-            reader.reads(block, before).map_err(|what| failure(block.at, of, what))?;
-            let compared = blocks.get(at + 1).is_some_and(|next| next.kind == Kind::Answer);
-            if let Some(refused) = reader.refused.take().filter(|_| !compared) {
-                return Err(failure(block.at, of, refused));
-            }
+        if let Some(before) = needs.before(block) {
+            let name = format!("page-needs.md, before {}", before.command);
+            let before = Page { name, text: &before.text, blocks: &before.blocks };
+            (0..before.blocks.len()).try_for_each(|at| reader.plays(&before, at, &needs))?;
         }
+        reader.plays(&page, at, &needs)?;
     }
     Ok(())
 }
@@ -86,7 +96,11 @@ struct Reader {
     home: tempfile::TempDir,
     /// The folder of the terminal.
     at: PathBuf,
-    server: Option<Server>,
+    /// The servers that run, in the order of their starts.
+    servers: Vec<Running>,
+    /// Where the newest of them is that has an address for clients, such as `127.0.0.1:41234`.
+    address: Option<String>,
+    hosts: Hosts,
     exported: Vec<(String, String)>,
     /// The last ids, by the words that stand for them.
     ids: BTreeMap<&'static str, String>,
@@ -98,23 +112,59 @@ struct Reader {
     refused: Option<String>,
 }
 
-/// A development server.
-struct Server {
-    running: Running,
-    /// `127.0.0.1:41234`.
-    address: String,
-}
-
 impl Reader {
     fn new(blocks: &[Block]) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         let at = home.path().join("page");
         fs::create_dir(&at).expect("a folder");
-        let shell = blocks.iter().filter(|block| block.kind == Kind::Shell);
+        let shell = blocks.iter().filter(|block| block.kind.is_typed());
         let wrong =
             shell.flat_map(typed).filter(|line| line.code != 0).map(|line| line.text).collect::<Vec<_>>();
-        let (exported, ids, wrong) = (Vec::new(), BTreeMap::new(), wrong.join("\n"));
-        Self { home, at, server: None, exported, ids, wrong, answer: None, refused: None }
+        Self {
+            home,
+            at,
+            servers: Vec::new(),
+            address: None,
+            hosts: Hosts::default(),
+            exported: Vec::new(),
+            ids: BTreeMap::new(),
+            wrong: wrong.join("\n"),
+            answer: None,
+            refused: None,
+        }
+    }
+
+    /// Plays one block of a page.
+    fn plays(&mut self, page: &Page<'_>, at: usize, needs: &Needs) -> Result<(), Failure> {
+        let failure =
+            |line, of: &str, what| Failure { page: page.name.clone(), line, of: of.to_owned(), what };
+        let (block, next) = (&page.blocks[at], page.blocks.get(at + 1));
+        let fence = page.text.lines().nth(block.at - 1).unwrap_or_default();
+        if block.kind.is_typed() {
+            if block.kind == Kind::Stopped {
+                self.stops();
+            }
+            let shown = next.filter(|next| next.kind == Kind::Output).map(|next| next.text.as_str());
+            let lines = typed(block);
+            for (index, line) in lines.iter().enumerate() {
+                let shown = shown.filter(|_| index + 1 == lines.len());
+                let done = self.types(line, &needs.confirm(&line.text), shown);
+                done.map_err(|what| failure(line.at, &line.text, what))?;
+            }
+            return Ok(());
+        }
+        let before = at.checked_sub(1).map(|at| &page.blocks[at].kind);
+        let read = if let Kind::By { step } = &block.kind {
+            steps::is_run(&page.name, step, block)
+        } else {
+            self.reads(block, before)
+        };
+        read.map_err(|what| failure(block.at, fence, what))?;
+        let compared = next.is_some_and(|next| next.kind == Kind::Answer);
+        match self.refused.take().filter(|_| !compared) {
+            Some(refused) => Err(failure(block.at, fence, refused)),
+            None => Ok(()),
+        }
     }
 
     /// Does what a block that is not for the terminal asks for.
@@ -131,11 +181,14 @@ impl Reader {
                 let got = self.answer.take().unwrap_or_default();
                 compare::answer(&shown, &got).map_err(|what| format!("{what}\nthe answer: {got:#}"))
             }
-            Kind::Output if before != Some(&Kind::Shell) => {
+            Kind::Mail { to } => self.finds_mail(to, &block.text),
+            Kind::Output if !before.is_some_and(Kind::is_typed) => {
                 Err("no commands are directly before this output".to_owned())
             }
-            // Compared with the command before.
-            Kind::Output | Kind::Shown | Kind::Shell => Ok(()),
+            // An output is compared with the command before it; commands and steps are no reading.
+            Kind::Output | Kind::Shown | Kind::Manual | Kind::Shell | Kind::Stopped | Kind::By { .. } => {
+                Ok(())
+            }
         }
     }
 
@@ -143,7 +196,7 @@ impl Reader {
     fn writes(&mut self, language: &str, name: &str, text: &str) -> Result<(), String> {
         let path = self.at.join(name);
         fs::create_dir_all(path.parent().expect("a folder")).map_err(|error| error.to_string())?;
-        fs::write(&path, text).map_err(|error| error.to_string())?;
+        fs::write(&path, self.hosts.here(text)).map_err(|error| error.to_string())?;
         self.parses(language, name, text)?;
         let source = SourceFile { path: name, bytes: text.as_bytes() };
         let is_definition = matches!(language, "yaml" | "json") && detect(&[source]).is_ok();
@@ -195,21 +248,52 @@ impl Reader {
         Ok(())
     }
 
-    /// Types a line. `shown` is what the page says that it prints.
-    fn types(&mut self, line: &Typed, shown: Option<&str>) -> Result<(), String> {
-        let text = self.with_ids(&line.text)?;
-        if let Some(export) = text.strip_prefix("export ") {
+    /// Looks for a mail of the page's server to this address that has these lines.
+    fn finds_mail(&self, to: &str, shown: &str) -> Result<(), String> {
+        let host = self.address.as_deref().ok_or("the page has no server")?;
+        let (head, body) = exchange(host, host, "GET /mail.json", &[], "");
+        let mails: Vec<Value> =
+            serde_json::from_str(&body).map_err(|error| format!("{error}: {head}\n{body}"))?;
+        let of_person = mails.iter().filter(|mail| mail["to"] == to);
+        let texts: Vec<String> =
+            of_person.map(|mail| self.as_shown(mail["text"].as_str().unwrap_or_default())).collect();
+        // Mails are wrapped at other widths than pages.
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let has = |text: &String| {
+            compare::lines(shown, text).or_else(|_| compare::lines(&flat(shown), &flat(text))).is_ok()
+        };
+        if texts.iter().any(has) {
+            return Ok(());
+        }
+        Err(format!("no mail to {to} has these lines; the mails to them:\n{}", texts.join("\n\n")))
+    }
+
+    /// Does what a line changes in the terminal itself. Returns false if it is another command.
+    fn changes(&mut self, line: &str) -> Result<bool, String> {
+        if let Some(export) = line.strip_prefix("export ") {
             let (name, value) = export.split_once('=').ok_or("this exports no variable")?;
             let value = self.runs(&format!("printf %s {value}"))?.out;
             self.exported.push((name.to_owned(), value));
-            return Ok(());
-        }
-        if let Some(folder) = text.strip_prefix("cd ") {
+        } else if let Some(names) = line.strip_prefix("unset ") {
+            self.exported.retain(|(name, _)| !names.split_whitespace().any(|it| it == name));
+        } else if let Some(folder) = line.strip_prefix("cd ") {
             self.at = self.at.join(folder).canonicalize().map_err(|error| error.to_string())?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Types a line, with `text` as its command. `shown` is what the page says that it prints.
+    fn types(&mut self, line: &Typed, text: &str, shown: Option<&str>) -> Result<(), String> {
+        let text = self.with_ids(text)?;
+        if self.changes(&text)? {
             return Ok(());
         }
         let mut printed = if serves(&text) && line.code == 0 {
             self.serves(&text)?
+        } else if begins_server(&text) && line.code == 0 {
+            self.begins(&text)?
         } else if FOLLOWING.iter().any(|it| text.starts_with(it)) {
             self.follows(&text, shown)?
         } else {
@@ -235,27 +319,60 @@ impl Reader {
 
     /// What a reader sees, whose server has the usual port.
     fn seen(&self, printed: &Printed) -> String {
-        match &self.server {
-            Some(server) => printed.all().replace(&server.address, SHOWN),
-            None => printed.all(),
+        self.as_shown(&printed.all())
+    }
+
+    /// A text with the address that pages write.
+    fn as_shown(&self, text: &str) -> String {
+        match &self.address {
+            Some(address) => text.replace(address, SHOWN),
+            None => text.to_owned(),
         }
     }
 
-    /// Starts a server instead of the one before, on any port.
+    /// Starts a development server instead of the servers before, on any port.
     fn serves(&mut self, line: &str) -> Result<Printed, String> {
-        if let Some(before) = self.server.take() {
-            before.running.stop();
-        }
-        let mut running = Running::start(&mut self.shell(&format!("{line} --port 0")));
+        self.stops();
+        let port = if line.contains(" --port ") { "" } else { " --port 0" };
+        let mut running = Running::start(&mut self.shell(&format!("{line}{port}")));
         let announced = |printed: &Printed| ANNOUNCED.iter().any(|it| printed.out.ends_with(it));
         running.until(|printed| announced(printed) || printed.out.starts_with('{'))?;
+        Ok(self.adds(running))
+    }
+
+    /// Starts a process that serves until the page ends: a server on any port, or its Redis.
+    fn begins(&mut self, line: &str) -> Result<Printed, String> {
+        let line = if line.starts_with(REDIS) {
+            line.to_owned()
+        } else if line.contains(" --listen ") {
+            format!("{} -o json", line.replace(SHOWN, ANY_PORT))
+        } else {
+            format!("{line} --listen {ANY_PORT} -o json")
+        };
+        let mut running = Running::start(&mut self.shell(&line));
+        running.until(|printed| printed.out.starts_with('{') || printed.out.contains(REDIS_ANSWERS))?;
+        if running.printed.code == Some(0) {
+            return Err(format!("it ended before it was ready; it printed:\n{}", running.printed.all()));
+        }
+        Ok(self.adds(running))
+    }
+
+    /// Keeps a server that runs. Returns what it has printed.
+    fn adds(&mut self, running: Running) -> Printed {
         let printed = running.printed.clone();
-        let address = printed.out.split("http://").nth(1).unwrap_or_default();
-        let end =
-            address.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(address.len());
-        let address = address[..end].to_owned();
-        self.server = Some(Server { running, address });
-        Ok(printed)
+        if printed.code.is_none() {
+            self.servers.push(running);
+            self.address = address_in(&printed.out).or(self.address.take());
+        }
+        printed
+    }
+
+    /// Stops all servers, the newest first.
+    fn stops(&mut self) {
+        while let Some(running) = self.servers.pop() {
+            running.stop();
+        }
+        self.address = None;
     }
 
     /// Runs a command that goes on, until it has printed this, or, without that, anything.
@@ -305,17 +422,17 @@ impl Reader {
     }
 
     /// A text with ids and the server's address instead of what stands for them.
-    fn with_ids(&self, text: &str) -> Result<String, String> {
-        let mut text = text.to_owned();
+    fn with_ids(&mut self, text: &str) -> Result<String, String> {
+        let mut text = self.hosts.here(text);
         for (word, prefix) in IDS {
             if has_word(&text, word) {
                 let id = self.ids.get(word).ok_or_else(|| format!("no command has printed {prefix}..."))?;
                 text = replace_word(&text, word, id);
             }
         }
-        Ok(match &self.server {
-            Some(server) => text.replace(SHOWN, &server.address),
-            None => text,
+        Ok(match &self.address {
+            Some(address) if !begins_server(&text) => text.replace(SHOWN, address),
+            _ => text,
         })
     }
 
@@ -334,6 +451,19 @@ impl Reader {
 /// Returns true for a command that starts a server, and not for one about the servers that run.
 fn serves(line: &str) -> bool {
     line.strip_prefix(SERVING).is_some_and(|rest| rest.is_empty() || rest.starts_with(" --"))
+}
+
+/// Returns true for a command that starts a server by its configuration, or its Redis.
+fn begins_server(line: &str) -> bool {
+    line.starts_with(SERVER) || line.starts_with(REDIS)
+}
+
+/// The address for clients in a server's announcement: `127.0.0.1:41234`.
+fn address_in(announced: &str) -> Option<String> {
+    let metrics = announced.find("\"metrics\"").unwrap_or(announced.len());
+    let (_, address) = announced[..metrics].split_once("://")?;
+    let end = address.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(address.len());
+    (end > 0).then(|| address[..end].to_owned())
 }
 
 /// Parses a document as `switchward check` does.

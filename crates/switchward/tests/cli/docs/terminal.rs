@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The longest time that a command may take, or be silent if it runs on.
-const COMMAND_MAX: Duration = Duration::from_secs(120);
+const COMMAND_MAX: Duration = Duration::from_secs(240);
 
 /// What a command printed, and its exit code; `None` if it was stopped or still runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
