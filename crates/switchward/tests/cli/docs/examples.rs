@@ -189,17 +189,17 @@ fn of_people() {
 
 #[test]
 fn of_delivery() {
-    run("Delivery", 19);
+    run("Delivery", 20);
 }
 
 #[test]
 fn of_operating() {
-    run("Operating", 42);
+    run("Operating", 54);
 }
 
 #[test]
 fn of_development() {
-    run("Development", 21);
+    run("Development", 24);
 }
 
 #[test]
