@@ -386,8 +386,8 @@ fn undelivered() -> [(&'static str, Row); 3] {
         detail: DeliveryDetail::quote("it is unknown"),
         at: Time(4),
     };
-    let effect = |dead| Effect {
-        progress: Some(EffectProgress { round: 2, dead, ..EffectProgress::default() }),
+    let effect = |dead_letter| Effect {
+        progress: Some(EffectProgress { round: 2, dead_letter, ..EffectProgress::default() }),
         ..effect(message())
     };
     let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead_letters: 1, published: 0 }));
