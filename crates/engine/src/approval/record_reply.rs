@@ -123,13 +123,17 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
 fn about(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply) -> Result<About, Stop> {
     match &reply.token {
         Some(token) => by_token(turn, leaf, reply, token),
-        None if reply.authenticated || reply.vouched => Ok(match newest(turn, leaf, &reply.from)? {
+        None if reply.authenticated || reply.vouched => {
+            let found = newest(turn, leaf, &reply.from)?;
             // What is passed on counts as the operator's own decision.
-            About::Gate(gate, open) if !reply.vouched && is_lost(turn, &open, &reply.from)? => {
-                About::Moot(gate, open, NotCounted::NoLongerRecipient)
+            if let About::Gate(gate, open) = &found
+                && !reply.vouched
+                && is_lost(turn, open, &reply.from)?
+            {
+                return Ok(About::Moot(*gate, open.clone(), NotCounted::NoLongerRecipient));
             }
-            about => about,
-        }),
+            Ok(found)
+        }
         None => Ok(About::Nothing(ReplyOutcome::Unproved)),
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn apply(
         DeliveryEvent::Retried { number } => {
             change(rows, site, *number, |effect| {
                 let progress = effect.progress.get_or_insert_default();
-                *progress =
+                **progress =
                     EffectProgress { round: progress.round.saturating_add(1), ..EffectProgress::default() };
                 effect.deliver_at = site.at;
             })?;

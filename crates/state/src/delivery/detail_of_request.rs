@@ -41,7 +41,7 @@ pub enum AddressProblem {
     /// It has no port, and its scheme has none.
     #[n(9)]
     NoPort,
-    /// Its port is not on the list.
+    /// The tenant lists the ports that may be called, and this one is not among them.
     #[n(10)]
     PortNotListed {
         /// The one that it names, or that its scheme has.

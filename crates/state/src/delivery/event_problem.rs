@@ -7,7 +7,7 @@ use crate::delivery::{DisabledReason, EventSubject};
 /// Why an event for an endpoint cannot be sent: it is known before any attempt, and no other attempt changes it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum EventProblem {
-    /// The endpoint is disabled.
+    /// It would go to an endpoint that takes nothing now.
     #[n(0)]
     EndpointDisabled {
         /// Why it is sent nothing any more.

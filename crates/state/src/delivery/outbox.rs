@@ -28,7 +28,7 @@ pub struct Effect {
     pub body: EffectBody,
     /// What became of it so far, if anything did.
     #[n(5)]
-    pub progress: Option<EffectProgress>,
+    pub progress: Option<Box<EffectProgress>>,
 }
 
 /// What caused an effect, and so whose outbox it stands in.

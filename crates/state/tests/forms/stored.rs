@@ -387,7 +387,7 @@ fn undelivered() -> [(&'static str, Row); 3] {
         at: Time(4),
     };
     let effect = |dead_letter| Effect {
-        progress: Some(EffectProgress { round: 2, dead_letter, ..EffectProgress::default() }),
+        progress: Some(Box::new(EffectProgress { round: 2, dead_letter, ..EffectProgress::default() })),
         ..effect(message())
     };
     let outbox = Some(Box::new(Outbox { count: 3, bytes: 4_000, dead_letters: 1, published: 0 }));

@@ -34,11 +34,6 @@ pub(super) fn check(config: &Config) -> anyhow::Result<()> {
                 config.redis.is_some() && config.delivery.enabled,
                 "redis: a delivery process takes its jobs from the Redis of the servers, and delivery.enabled must be true"
             );
-            anyhow::ensure!(
-                config.mail.as_ref().is_none_or(|mail| !mail.reads_replies()),
-                "mail.in: a delivery process reads no replies, by LMTP or from a mailbox; configure mail.in on the \
-                 servers"
-            );
         }
         ProcessKind::Server => anyhow::ensure!(
             config.redis.is_some() || !config.delivery.enabled || config.has(ProcessRole::Delivery),
@@ -77,7 +72,7 @@ mod tests {
         assert!(with(&format!("{redis}{mail}"), r#"["delivery"]"#, "").is_ok());
         let lmtp = format!("{redis}{mail}[mail.in]\nlmtp = \"127.0.0.1:2400\"\n");
         let why = refused(with(&lmtp, r#"["delivery"]"#, ""));
-        assert!(why.starts_with("mail.in: a delivery process reads no replies"), "{why}");
+        assert!(why.starts_with("mail.in: a delivery process receives no mail"), "{why}");
         let server = "server = 2\nlisten = \"127.0.0.1:1\"\n";
         let data = "data_dir = \"/tmp/a\"\n";
         let engine = |head: &str| with(&format!("{data}{head}"), r#"["gateway", "engine"]"#, server);

@@ -113,7 +113,7 @@ async fn delivery_process_refuses(servers: &Servers, more: &str) -> anyhow::Resu
     let file = configuration(servers, "out", "[\"delivery\"]", more)?;
     let refused = servers.program(&["server", "--config", &file]).await;
     let refused = refused.err().context("a delivery process takes no replies")?.to_string();
-    let why = "mail.in: a delivery process reads no replies";
+    let why = "mail.in: a delivery process receives no mail";
     ensure!(refused.contains(why) && refused.contains("configure mail.in on the servers"), "{refused}");
     Ok(())
 }

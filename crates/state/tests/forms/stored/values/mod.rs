@@ -134,9 +134,9 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
         detail: DeliveryDetail::quote("later"),
         at: Time(5),
     };
-    let progress =
-        Some(EffectProgress { round: 1, dead_letter: None, attempts: 2, last: Some(last), since: None });
-    let since = progress.clone().map(|progress| EffectProgress { since: Some(Time(2)), ..progress });
+    let progress = EffectProgress { round: 1, dead_letter: None, attempts: 2, last: Some(last), since: None };
+    let since = Some(Box::new(EffectProgress { since: Some(Time(2)), ..progress.clone() }));
+    let progress = Some(Box::new(progress));
     let about_gate = |purpose| {
         let EffectBody::Message { channel, to, text, gate, .. } = message() else { unreachable!() };
         EffectBody::Message { channel, to, text, gate, purpose, head: None }
