@@ -6,10 +6,6 @@ use switchward_machine::{OpenId, RunId, Time};
 use crate::delivery::{DeliveryDetail, Effect, EndpointHealth, FailureCode, WebhookSourceFact};
 
 /// An event about what goes out, and where it goes. Stored form.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "an event lives for one decision, and most of these queue an effect"
-)]
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum DeliveryEvent {
     /// Something is needed from the outside.
