@@ -281,7 +281,7 @@ fn every_kind_of_query_has_a_value_here() {
     let known: BTreeSet<(u8, u8)> = all().iter().map(|(_, query)| kinds::number(query)).collect();
     let found = kinds::all();
     assert_eq!(known, found, "a query without a value in this test");
-    assert!(found.len() > 50, "{}", found.len());
+    assert!(found.len() >= 50, "{}", found.len());
 }
 
 #[test]
