@@ -286,6 +286,12 @@ impl Group {
         leading
     }
 
+    /// Returns true if this server leads the group and is no voter of it: it keeps the others from electing, and counts as no
+    /// leader.
+    pub(crate) fn leads_without_vote(&self) -> bool {
+        self.members.leads_without_vote()
+    }
+
     /// Takes in whether this server may lead. If it leads and must not, its owner hands the group over.
     pub(crate) fn note(&self, change: LeadingChange) {
         self.shared.may_lead.note(change, |may_lead| self.raft.runtime_config().elect(may_lead));

@@ -73,6 +73,18 @@ impl Members {
         alone
     }
 
+    /// Returns true if this server leads its group by its vote and does not vote itself, by a membership that is committed.
+    pub(crate) fn leads_without_vote(&self) -> bool {
+        if self.raft.as_leader().is_err() {
+            return false;
+        }
+        let own = *self.raft.node_id();
+        let metrics = self.raft.metrics();
+        let now = metrics.borrow_watched();
+        let committed = now.membership_config.log_id() == now.committed_membership_config.log_id();
+        committed && now.membership_config.voter_ids().all(|voter| voter != own)
+    }
+
     /// What this server is in its group now, without asking anybody.
     pub(crate) fn leading(&self) -> Leading {
         let Ok(leader) = self.raft.as_leader() else { return Leading::No };

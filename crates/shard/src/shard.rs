@@ -180,7 +180,7 @@ impl Shard {
 
     /// Executes one command, here or at the shard's leader. The reply comes after its decision is on disk and applied
     /// at the leader. This server's rows may lack it: a caller that needs them reads with
-    /// [`Shard::read_after_own_commands`]. Where no leader is known, the command waits for one, at most
+    /// [`Shard::read`]. Where no leader is known, the command waits for one, at most
     /// [`LEADER_WAIT`](crate::limits::LEADER_WAIT).
     ///
     /// Not cancel safe: a dropped future may leave the command executed; the same request id finds its reply.

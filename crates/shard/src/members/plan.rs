@@ -106,7 +106,7 @@ pub(crate) fn step(replicas: &Seats, seen: &Seen) -> Step {
         [] => return Step::Rest,
         [voters] => voters,
         // A leader that is gone has begun it.
-        [.., last] => return Step::Vote(last.clone()),
+        [.., last] => return completed(last, seen),
     };
     if let Some(new) = replicas.keys().find(|server| !seen.members.contains(*server)) {
         return Step::Learn(*new);
@@ -134,6 +134,17 @@ pub(crate) fn step(replicas: &Seats, seen: &Seen) -> Step {
             if both == *voters { Step::Rest } else { votable(both, seen) }
         }
     }
+}
+
+/// Completes a change of voters. A leader that will not vote hands over first: it would go on as a learner, which keeps the
+/// others from electing and does not count as a leader.
+fn completed(last: &BTreeSet<u64>, seen: &Seen) -> Step {
+    if last.contains(&seen.own) {
+        return Step::Vote(last.clone());
+    }
+    last.iter()
+        .find(|server| seen.may_take_over(**server))
+        .map_or(Step::Rest, |server| Step::HandOver(*server))
 }
 
 /// The servers that should vote, among those that can. Servers that go vote as long as there would be too few without
@@ -255,6 +266,18 @@ mod tests {
         let five = all.map(|server| (server, Active));
         assert_eq!(step(&map(&five), &three(seen(1, &[1, 2, 3], &all, &all))), Step::Rest);
         assert_eq!(Seat::in_state(ServerState::Active, None, Wanted::Learner), Some(Leaving));
+    }
+
+    #[test]
+    fn a_change_that_another_leader_began_is_completed_by_one_that_votes_after_it() {
+        let servers = map(&[(1, Active), (2, Active), (4, Leaving), (5, Active)]);
+        let all = [1, 2, 4, 5];
+        let both = |seen: Seen| Seen { voters: vec![set(&[1, 2, 4]), set(&[1, 2, 5])], ..seen };
+        let expected = Step::Vote(set(&[1, 2, 5]));
+        assert_eq!(step(&servers, &both(seen(2, &[1], &all, &all))), expected);
+        assert_eq!(step(&servers, &both(seen(4, &[1], &all, &all))), Step::HandOver(1));
+        assert_eq!(step(&servers, &both(seen(4, &[1], &all, &[4, 5]))), Step::HandOver(5));
+        assert_eq!(step(&servers, &both(seen(4, &[1], &all, &[4]))), Step::Rest, "nobody can take over");
     }
 
     #[test]

@@ -34,7 +34,9 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
         if shard.draining() {
             return;
         }
-        if shard.leads()
+        if shard.group().leads_without_vote() {
+            report(shard.number(), "a voter becomes the leader", shard.hand_over(None)).await;
+        } else if shard.leads()
             && let Err(error) = round(&shard, &cluster).await
         {
             let group = shard.number();

@@ -44,3 +44,4 @@ mod timers;
 mod torn_state;
 mod trio;
 mod verifying;
+mod voteless;
