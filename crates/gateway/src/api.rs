@@ -234,7 +234,7 @@ impl Api {
     /// Carries out the command of a session that a request asks for, as its caller.
     ///
     /// # Errors
-    /// As [`Self::open`], [`request_id`], `body`, [`Call::execute`] and [`Call::position`]; NOT_FOUND under the name that the
+    /// As [`Self::open`], [`request_id`], `body`, [`Call::execute`] and [`position_after`]; NOT_FOUND under the name that the
     /// request gave.
     pub(crate) async fn drive<T: SessionRequest>(
         &self,

@@ -199,9 +199,22 @@ async fn publish(
     }
     for (leased, failure) in unsendable {
         let (tenant, session, item) = leased.name;
-        submit(shard, tenant, session, fail(item, leased.fence, failure)).await.map(drop)?;
+        settled(submit(shard, tenant, session, fail(item, leased.fence, failure)).await)?;
     }
     Ok(refused)
+}
+
+/// The result of a word about leased work. That the session does not take it, as one that a person reviews does, stops no
+/// other work: the lease lapses.
+fn settled(taken: Result<Reply, Failure>) -> Result<(), Failure> {
+    match taken {
+        Ok(_) => Ok(()),
+        Err(Failure::Rejected(no)) => {
+            tracing::info!(reason = no.reason.code(), "leased work stays as it is until its lease lapses");
+            Ok(())
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Puts leased work into envelopes. What has no readable input is unsendable, with the reason.
@@ -232,7 +245,7 @@ fn pack(
 async fn give_back(shard: &Shard, leased: &Leased) -> Result<(), Failure> {
     let ((tenant, session, item), fence) = (leased.name, leased.fence);
     let release = Body::Work(WorkCommand::Release(ReleaseWork { item, fence }));
-    submit(shard, tenant, session, release).await.map(drop)
+    settled(submit(shard, tenant, session, release).await)
 }
 
 /// The stream of this kind of work, and how much of all shards of a server is in flight on it.

@@ -63,7 +63,7 @@ async fn again(
     some: Vec<LeasedJob>,
     out: &mut Out,
 ) -> Result<Option<Duration>, Failure> {
-    let (leased, mut wait) = (extended(shard, some).await?, None);
+    let ((leased, failed), mut wait) = (extended(shard, some).await, None);
     for (leased, error) in publish(shard, context.bus.as_ref(), stream, leased, out).await? {
         // A full bus does not have it. Otherwise nobody knows, and the lease stays.
         if let BusError::Full { .. } = error {
@@ -72,7 +72,7 @@ async fn again(
             wait = Some(refused(&error).max(TICK));
         }
     }
-    Ok(wait)
+    failed.map_or(Ok(wait), Err)
 }
 
 /// The leased work that is not known to be out, by the stream that it goes over.
@@ -98,8 +98,9 @@ async fn unknown(
     Ok(found)
 }
 
-/// Extends these leases, so that each job has all of its time. Returns the work that is still leased.
-async fn extended(shard: &Shard, found: Vec<LeasedJob>) -> Result<Vec<Leased>, Failure> {
+/// Extends these leases, so that each job has all of its time. Returns the work that is still leased, and one of the failures,
+/// if there are any: the others go out all the same.
+async fn extended(shard: &Shard, found: Vec<LeasedJob>) -> (Vec<Leased>, Option<Failure>) {
     let extending = found.into_iter().map(|job| async move {
         let LeasedJob { name: (tenant, session, item), destination, fence, until, .. } = job;
         // An extension by less than half of what it asks for would change nothing.
@@ -113,8 +114,14 @@ async fn extended(shard: &Shard, found: Vec<LeasedJob>) -> Result<Vec<Leased>, F
             Err(failure) => Err(failure),
         }
     });
-    let extended: Result<Vec<Option<Leased>>, Failure> = join_all(extending).await.into_iter().collect();
-    extended.map(|extended| extended.into_iter().flatten().collect())
+    let (mut leased, mut failed) = (Vec::new(), None);
+    for extended in join_all(extending).await {
+        match extended {
+            Ok(found) => leased.extend(found),
+            Err(failure) => failed = Some(failure),
+        }
+    }
+    (leased, failed)
 }
 
 fn extend(item: OpenId, fence: u64, lease_ms: u64) -> Body {

@@ -35,7 +35,8 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
             return;
         }
         if shard.group().leads_without_vote() {
-            report(shard.number(), "a voter becomes the leader", shard.hand_over(None)).await;
+            let barred = barred(&cluster).await;
+            report(shard.number(), "a voter becomes the leader", shard.hand_over_but(None, &barred)).await;
         } else if shard.leads()
             && let Err(error) = round(&shard, &cluster).await
         {

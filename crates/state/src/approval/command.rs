@@ -64,7 +64,7 @@ impl ApprovalCommand {
         match self {
             Self::RecordReply(_) => at_gate.decides_gate().may_need_ledger().shows(Shown::Session),
             Self::DecideGate(decide) => at_gate.decides_gate().may_need_ledger().shows(shown(&decide.proof)),
-            Self::DiscussGate(discuss) => at_gate.shows(shown(&discuss.proof)),
+            Self::DiscussGate(discuss) => at_gate.decides_gate().shows(shown(&discuss.proof)),
             Self::AnswerGate(answer) => at_gate.decides_gate().shows(shown(&answer.proof)),
             Self::AssignGate { proof, .. } => at_gate.decides_gate().shows(shown(proof)),
             Self::SendPageCode(_) | Self::EnterPageCode(_) => at_gate,
