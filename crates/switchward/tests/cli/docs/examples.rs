@@ -189,7 +189,7 @@ fn of_people() {
 
 #[test]
 fn of_delivery() {
-    run("Delivery", 20);
+    run("Delivery", 19);
 }
 
 #[test]
