@@ -17,7 +17,7 @@ use crate::limits::{MAIL_ADDRESS_BYTES_MAX, MAIL_BODY_BYTES_MAX, MAIL_HEAD_MAX, 
 
 /// Bytes of the ids of mails and threads.
 const ID_BYTES: usize = 16;
-/// Characters of a text that is shown because it is no address.
+/// How much of a text that is not an address an error quotes, characters.
 const ADDRESS_SHOWN: usize = 80;
 /// Characters of a subject that every client shows.
 const SUBJECT_SHOWN: usize = 65;

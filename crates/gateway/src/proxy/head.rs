@@ -78,7 +78,7 @@ pub(super) fn epochs_named(headers: &HeaderMap) -> Option<MapEpochs> {
     Some(MapEpochs { since: epoch_at(headers, &SINCE)?, newest: epoch_at(headers, &EPOCH)? })
 }
 
-/// The epoch that a header has; `None` if there is no such header, or it is no number.
+/// The epoch in a header; `None` if the header is missing or not a number.
 pub(super) fn epoch_at(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }

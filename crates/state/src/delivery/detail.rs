@@ -36,7 +36,7 @@ pub enum DeliveryDetail {
     /// The request may not be sent.
     #[n(3)]
     Request(#[n(0)] RequestProblem),
-    /// There is no connection, or not the answer that is needed.
+    /// The connection failed, or the answer was not the expected one.
     #[n(4)]
     Exchange(#[n(0)] ExchangeProblem),
     /// The mail cannot be composed or sent.
@@ -172,7 +172,7 @@ pub enum PingProblem {
     /// No process has answered in time.
     #[n(2)]
     NoAnswer,
-    /// A process has sent something that is no answer.
+    /// A delivery process answered with something that cannot be read.
     #[n(3)]
     AnswerForm,
 }

@@ -10,7 +10,7 @@ pub enum MailProblem {
     /// The server that has the job sends no mail.
     #[n(0)]
     NotConfigured,
-    /// The configured sender is no address.
+    /// The configured sender is not an address.
     #[n(1)]
     Sender,
     /// A text is no mail address.

@@ -10,7 +10,7 @@ pub enum AddressProblem {
     /// It has a space, a control character or a backslash.
     #[n(0)]
     Characters,
-    /// It is no URL.
+    /// The address is not a URL.
     #[n(1)]
     Unreadable {
         /// What the parser reports.
