@@ -25,7 +25,7 @@ use crate::node::{Node, PATIENT};
 use crate::proxying::{Far, Fixed, Gateway};
 use crate::refusal::Refusal;
 use crate::rpcs::directory::of;
-use crate::servers::{at, heal, insist, isolate, three, with_key};
+use crate::servers::{at, heal, insist, insist_with, isolate, three, with_key};
 
 /// From this time on no server accepts what was revoked at another one that it reaches.
 const WITHIN: Duration = Duration::from_secs(1);
@@ -66,19 +66,8 @@ async fn change<R: Message + Default>(
     method: &str,
     request: &impl Message,
 ) -> R {
-    let mut reply = None;
-    until("the change is made", async || {
-        match at(harness, server, harness.acme.key("admin"), method, request).await {
-            Ok(answered) => reply = Some(answered),
-            Err(status) => {
-                let again = matches!(status.code(), Code::Unavailable | Code::Aborted);
-                assert!(again, "{method}: {status:?}");
-            }
-        }
-        reply.is_some()
-    })
-    .await;
-    reply.expect("an answer")
+    let again = [Code::Unavailable, Code::Aborted];
+    insist_with(harness, server, harness.acme.key("admin"), &again, method, request).await
 }
 
 /// Revokes a key at a server; returns when that was answered.

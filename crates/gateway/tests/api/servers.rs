@@ -47,11 +47,23 @@ pub(crate) async fn insist<R: Message + Default>(
     method: &str,
     request: &impl Message,
 ) -> R {
+    insist_with(harness, server, harness.acme.key("agent"), &[Code::Unavailable], method, request).await
+}
+
+/// The same with another key; tries again after these codes.
+pub(crate) async fn insist_with<R: Message + Default>(
+    harness: &Harness,
+    server: usize,
+    secret: &str,
+    again: &[Code],
+    method: &str,
+    request: &impl Message,
+) -> R {
     let mut reply = None;
     until("the server answers", async || {
-        match at(harness, server, harness.acme.key("agent"), method, request).await {
+        match at(harness, server, secret, method, request).await {
             Ok(answered) => reply = Some(answered),
-            Err(status) => assert_eq!(status.code(), Code::Unavailable, "{status:?}"),
+            Err(status) => assert!(again.contains(&status.code()), "{method}: {status:?}"),
         }
         reply.is_some()
     })

@@ -1,10 +1,10 @@
 //! The messages between servers about their membership.
 
 use bytes::Bytes;
-use minicbor::{Decode, Decoder, Encode};
+use minicbor::{Decode, Encode};
 use std::io;
 use switchward_state::catalogue::{ClusterChange, Server};
-use switchward_state::{Levels, Rejection, Reply, all_known};
+use switchward_state::{Levels, Rejection, Reply};
 
 /// Stored form. Messages about membership: form byte, then parts by number.
 const FORM: u8 = 1;
@@ -127,10 +127,7 @@ enum JoinAnswerForm {
 
 /// Encodes a value: a form byte, then its fields by number.
 pub(crate) fn framed(value: &impl Encode<()>) -> Bytes {
-    let mut out = Vec::with_capacity(256);
-    out.push(FORM);
-    minicbor::encode(value, &mut out).expect("encoding into memory cannot fail");
-    Bytes::from(out)
+    switchward_state::framed(FORM, value).into()
 }
 
 /// Reads what [`framed`] wrote.
@@ -141,17 +138,7 @@ pub(crate) fn unframed<'b, T>(bytes: &'b [u8]) -> io::Result<T>
 where
     T: Decode<'b, ()> + Encode<()>,
 {
-    match bytes.split_first() {
-        Some((&FORM, rest)) => {
-            let mut decoder = Decoder::new(rest);
-            let value: T = decoder.decode().map_err(bad)?;
-            match rest.len() - decoder.position() {
-                0 => all_known(&value, rest.len(), "message about membership").map(|()| value).map_err(bad),
-                more => Err(bad(format!("{more} bytes follow the end of a message about membership"))),
-            }
-        }
-        Some(_) | None => Err(bad(format!("a message about membership is not of form {FORM}"))),
-    }
+    switchward_state::unframed(FORM, bytes, "message about membership").map_err(bad)
 }
 
 pub(crate) fn encode_join_answer(answer: &JoinAnswer) -> Bytes {

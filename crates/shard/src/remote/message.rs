@@ -1,11 +1,11 @@
 //! The messages between a server and the leader of a shard.
 
 use bytes::Bytes;
-use minicbor::{Decode, Decoder, Encode};
+use minicbor::{Decode, Encode};
 use std::io;
 use std::sync::Arc;
 use switchward_state::catalogue::MapEpochs;
-use switchward_state::{Command, Rejection, Reply, all_known};
+use switchward_state::{Command, Rejection, Reply, framed, unframed};
 
 use crate::failure::Failure;
 use crate::timers::{Fired, TimerBatch};
@@ -135,7 +135,7 @@ enum FailureForm {
 /// Encodes a question: a form byte, then the epochs of the sender's map, and the kind and the parts of the request.
 #[must_use]
 pub fn encode_asked(epochs: MapEpochs, request: &LeaderRequest) -> Bytes {
-    framed(QUESTION_FORM, &LeaderQuestionForm { epochs, request: sent_request(request) })
+    framed(QUESTION_FORM, &LeaderQuestionForm { epochs, request: sent_request(request) }).into()
 }
 
 fn sent_request(request: &LeaderRequest) -> LeaderRequestForm {
@@ -151,7 +151,7 @@ fn sent_request(request: &LeaderRequest) -> LeaderRequestForm {
 /// # Errors
 /// Another form, broken bytes, or bytes after the end.
 pub fn decode_asked(bytes: &[u8]) -> io::Result<LeaderQuestion> {
-    let LeaderQuestionForm { epochs, request } = unframed(QUESTION_FORM, bytes)?;
+    let LeaderQuestionForm { epochs, request } = read(QUESTION_FORM, bytes)?;
     let request = match request {
         LeaderRequestForm::Submit(command) => {
             LeaderRequest::Submit(Arc::new(Command::decode(&command).map_err(bad)?))
@@ -176,7 +176,7 @@ pub fn encode_answer(answer: &Answer) -> Bytes {
         Answer::Fired(Fired::Stale) => AnswerForm::Fired(None),
         Answer::Failed(failure) => AnswerForm::Failed(sent(failure)),
     };
-    framed(ANSWER_FORM, &form)
+    framed(ANSWER_FORM, &form).into()
 }
 
 /// Reads what [`encode_answer`] wrote.
@@ -184,7 +184,7 @@ pub fn encode_answer(answer: &Answer) -> Bytes {
 /// # Errors
 /// Another form, broken bytes, or bytes after the end.
 pub fn decode_answer(bytes: &[u8]) -> io::Result<Answer> {
-    Ok(match unframed(ANSWER_FORM, bytes)? {
+    Ok(match read(ANSWER_FORM, bytes)? {
         AnswerForm::Reply { reply, index, rows } => {
             Answer::Reply { reply: Box::new(Reply::decode(&reply).map_err(bad)?), index, rows }
         }
@@ -227,28 +227,11 @@ fn received(failure: FailureForm) -> io::Result<Failure> {
     })
 }
 
-fn framed(form: u8, value: &impl Encode<()>) -> Bytes {
-    let mut out = Vec::with_capacity(256);
-    out.push(form);
-    minicbor::encode(value, &mut out).expect("encoding into memory cannot fail");
-    Bytes::from(out)
-}
-
-fn unframed<'b, T>(form: u8, bytes: &'b [u8]) -> io::Result<T>
+fn read<'b, T>(form: u8, bytes: &'b [u8]) -> io::Result<T>
 where
     T: Decode<'b, ()> + Encode<()>,
 {
-    match bytes.split_first() {
-        Some((first, rest)) if *first == form => {
-            let mut decoder = Decoder::new(rest);
-            let value: T = decoder.decode().map_err(bad)?;
-            match rest.len() - decoder.position() {
-                0 => all_known(&value, rest.len(), "message to a leader").map(|()| value).map_err(bad),
-                more => Err(bad(format!("{more} bytes follow the end of a message to a leader"))),
-            }
-        }
-        Some(_) | None => Err(bad(format!("a message to a leader is not of form {form}"))),
-    }
+    unframed(form, bytes, "message to a leader").map_err(bad)
 }
 
 fn bad(error: impl ToString) -> io::Error {
@@ -329,7 +312,7 @@ mod tests {
         for (name, request) in requests() {
             let newer = framed(QUESTION_FORM + 1, &sent_request(&request));
             let refused = decode_asked(&newer).unwrap_err().to_string();
-            assert_eq!(refused, "a message to a leader is not of form 1", "{name}");
+            assert_eq!(refused, "the form of a message to a leader is not 1", "{name}");
             assert!(decode_asked(&framed(QUESTION_FORM, &sent_request(&request))).is_err(), "{name}");
         }
     }

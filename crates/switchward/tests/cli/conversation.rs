@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::mail_server::ASKS;
 use crate::support::{Dev, folder, repository, run};
 
 fn refund() -> String {
@@ -125,16 +126,6 @@ fn an_assistant_is_kept_shown_and_deleted_and_its_sessions_go_on() {
     let switched = dev.json(&["switch", "talk-1", "refund"]);
     assert_eq!(switched["session"]["at"][0], "refund-talk", "live sessions keep what they began with");
 }
-
-const ASKS: &str = "name: asks
-states:
-  - {name: decide, type: approval, approvers: [lead@example.com]}
-  - {name: go, type: conversation}
-  - {name: stop, type: conversation}
-transitions:
-  - {from: decide, port: approved, to: go}
-  - {from: decide, port: rejected, to: stop}
-";
 
 #[test]
 fn an_approval_is_shown_and_a_reply_that_is_passed_on_is_the_operators_decision() {

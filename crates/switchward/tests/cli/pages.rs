@@ -2,17 +2,9 @@
 
 use serde_json::Value;
 
+use crate::mail_server::ASKS;
 use crate::support::{Dev, folder, form_token, run};
 
-const ASKS: &str = "name: asks
-states:
-  - {name: decide, type: approval, approvers: [lead@example.com]}
-  - {name: go, type: conversation}
-  - {name: stop, type: conversation}
-transitions:
-  - {from: decide, port: approved, to: go}
-  - {from: decide, port: rejected, to: stop}
-";
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
 /// A server with one mail that asks for an approval.
