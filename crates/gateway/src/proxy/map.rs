@@ -13,7 +13,7 @@ const FORM: u8 = 1;
 /// The group of the catalogue.
 const CATALOGUE: u64 = 0;
 
-/// Where the groups of a cluster are.
+/// Where the groups of a cluster are. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct RouteMap {
     /// Raised by each change of the map or of a server.
@@ -187,6 +187,17 @@ mod tests {
             RouteMap { servers: Vec::new(), ..map() }.servers_with(Need::AnyServer, 5),
             Vec::<&RouteServer>::new()
         );
+    }
+
+    /// `BLESS=1` rewrites the file.
+    #[test]
+    fn a_map_has_the_bytes_of_route_map_v1_hex() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/route_map.v1.hex");
+        let hex: String = map().encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(file, format!("{hex}\n")).unwrap();
+        }
+        assert_eq!(format!("{hex}\n"), std::fs::read_to_string(file).unwrap());
     }
 
     #[test]
