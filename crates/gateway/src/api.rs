@@ -8,6 +8,7 @@ use std::sync::{
 };
 use switchward_engine::{PositionView, SessionView};
 use switchward_machine::{Digest, SessionId, WorkKind};
+use switchward_query::{Ask, GetAnswered, GetSession, Reader, Source};
 use switchward_shard::Cluster;
 use switchward_state::catalogue::{DefaultEffect, LinkAuth, Quota, Role};
 use switchward_state::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
@@ -22,7 +23,6 @@ use crate::decision::SignIn;
 use crate::error::{Reason, Refusal};
 use crate::mail::{QuarantineOfOthers, QuarantineStore};
 use crate::names;
-use crate::query::{Ask, GetAnswered, GetSession, Reader, Source};
 use crate::quotas::{self, QuotaDefaults};
 use crate::refusals::{named, quota_of, refusal, unreadable};
 use crate::scans::{Scans, Share};

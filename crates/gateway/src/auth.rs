@@ -4,12 +4,12 @@ use http::{HeaderMap, HeaderValue, header};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
 use switchward_machine::{Digest, TenantId};
+use switchward_query::{GetApiKey, GetTenant};
 use switchward_shard::Cluster;
 use switchward_state::catalogue::{ApiKey, Role, Settings};
 use switchward_state::{Actor, SharedRow};
 
 use crate::error::{Reason, Refusal};
-use crate::query::{GetApiKey, GetTenant};
 use crate::refusals::refusal;
 use crate::stale;
 

@@ -15,13 +15,13 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, Value};
 use std::sync::LazyLock;
 use switchward_api::PACKAGE;
+use switchward_query::GetMailKeys;
 use switchward_shard::Cluster;
 use switchward_state::approval::{MailKey, MailToken};
 use switchward_state::session::ReplyTokens;
 
 use crate::around::{Answer, Answers, Around};
 use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
-use crate::query::GetMailKeys;
 use crate::reply_tokens::{MARK, PREFIX, may_read};
 use crate::{auth, stale};
 

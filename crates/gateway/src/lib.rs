@@ -36,7 +36,6 @@ mod open_calls;
 mod pages;
 mod port;
 pub mod proxy;
-pub mod query;
 mod quotas;
 mod readable;
 mod refusals;

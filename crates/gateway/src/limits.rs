@@ -49,9 +49,6 @@ pub const SESSIONS_DEFAULT: u64 = 1_000_000;
 /// Bytes of the histories of one tenant's sessions, unless its quota or the server's configuration says otherwise.
 pub const BYTES_DEFAULT: u64 = 20 * 1024 * 1024 * 1024;
 
-/// Entries of a list, or rows of an export, that one call looks at; beyond it the page is shorter, and its token continues from
-/// there.
-pub(crate) const LOOKED_AT_MAX: usize = 20_000;
 /// Lists of one tenant that are computed at one time; beyond it they wait.
 pub const SCANS_MAX: usize = 4;
 /// Lists of one tenant that wait; beyond it they are refused.

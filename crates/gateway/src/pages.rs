@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_api::v1;
 use switchward_machine::Digest;
+use switchward_query::limits::LOOKED_AT_MAX;
+use switchward_query::{Bounds, Compared, Entry, List, Rows, Scan};
 use switchward_state::RowKind;
 
 use crate::api::Call;
 use crate::error::Refusal;
-use crate::limits::LOOKED_AT_MAX;
-use crate::query::{Bounds, Compared, Entry, List, Rows, Scan};
 use crate::readable::{Readable, readable};
 use crate::refusals::unreadable;
 use crate::scans::{Pace, Share};

@@ -2,10 +2,10 @@
 //! leader.
 
 use futures::future::join_all;
+use switchward_query::Reader;
 use switchward_shard::{Cluster, Shard};
 
 use crate::error::{Reason, Refusal};
-use crate::query::Reader;
 use crate::refusals::refusal;
 
 /// The rows of the shards that can be read.

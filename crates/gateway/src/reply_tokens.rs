@@ -2,6 +2,7 @@
 //! admins can read them; for everybody else [`crate::hide`] masks them.
 
 use switchward_api::v1;
+use switchward_query::{CheckReplyToken, GetTenant};
 use switchward_state::Actor;
 use switchward_state::catalogue::Role;
 use switchward_state::session::ReplyToken;
@@ -10,7 +11,6 @@ use tonic::metadata::MetadataMap;
 use crate::api::{Api, Call};
 use crate::auth::{Caller, roles};
 use crate::error::Refusal;
-use crate::query::{CheckReplyToken, GetTenant};
 use crate::{auth, names, stale};
 
 /// The prefix of a token.

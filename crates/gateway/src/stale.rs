@@ -3,11 +3,11 @@
 //! [`CATALOGUE_AGE_MAX`].
 
 use std::time::Duration;
+use switchward_query::{Ask, Reader, Source};
 use switchward_shard::Cluster;
 
 use crate::error::{Reason, Refusal};
 use crate::limits::CATALOGUE_AGE_MAX;
-use crate::query::{Ask, Reader, Source};
 use crate::refusals::{refusal, unreadable};
 
 /// How soon it is worth trying again: a second and more pass until the server has found a leader.

@@ -8,6 +8,7 @@ use switchward_delivery::worker::{
 };
 use switchward_delivery::{DeliveryReason, Failed};
 use switchward_machine::{Digest, Micros, OpenId};
+use switchward_query::outgoing::ShardView;
 use switchward_shard::{Cluster, Failure};
 use switchward_state::delivery::{AckEffect, Attempt, DeferEffect, DeliveryCommand, FailEffect, FailureCode};
 use switchward_state::work::{CompleteWork, FailWork, WorkCommand, WorkFailure};
@@ -15,7 +16,6 @@ use switchward_state::{Body, Command, OutboxScope, Reason, RequestId, Scope, Vie
 use switchward_webhook::retry::wait;
 
 use crate::health;
-use crate::query::ShardView;
 
 /// How often a shard that cannot answer just now is asked again: for more than a minute, which is far longer than an election
 /// takes. An outcome that nobody takes until then is lost, and its job is done again.

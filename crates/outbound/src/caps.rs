@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_bus::{Bus, BusError, Count, Counter, Counting};
 use switchward_machine::{Digest, SessionId, TenantId, Time};
+use switchward_query::outgoing::ShardView;
 use switchward_shard::{Cluster, Failure, Shard};
 use switchward_state::delivery::{
     DeferEffect, DeliveryCommand, Effect, FailureCode, MailCount, MailFull, mail_counts, mail_full,
@@ -29,7 +30,6 @@ use switchward_state::delivery::{
 use switchward_state::{Body, ViewError};
 
 use super::effects::{submit, unreadable};
-use crate::query::ShardView;
 
 /// When a mail that could not be counted is tried again.
 const UNCOUNTED_RETRY: Duration = Duration::from_secs(1);

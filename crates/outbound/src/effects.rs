@@ -15,6 +15,7 @@ use switchward_delivery::channels::Webhook;
 use switchward_delivery::limits::JOBS_MAX;
 use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
 use switchward_machine::{Channel, SessionId, TenantId, Time};
+use switchward_query::outgoing::{EffectKey, Queue, QueuedEffect, ShardView};
 use switchward_shard::{Clock as _, Cluster, Failure, Shard, SystemClock};
 use switchward_state::delivery::{
     AckEffect, Attempt, DeliveryCommand, Effect, EffectBody, FailEffect, FailureCode,
@@ -26,7 +27,6 @@ use super::capacity::{Capacities, Capacity};
 use super::caps::{Admitted, Attempted, Caps};
 use super::leading;
 use super::rules::Known;
-use crate::query::{EffectKey, Queue, QueuedEffect, ShardView};
 use crate::render::mail;
 use crate::render::webhook::{self, Hook, Unsent};
 use out::{Out, Sent, forget};

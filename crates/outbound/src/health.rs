@@ -4,13 +4,12 @@
 use std::time::Duration;
 use switchward_delivery::{DeliveryReason, Failed, worker::Outcome};
 use switchward_machine::TenantId;
+use switchward_query::outgoing::ShardView;
 use switchward_shard::Cluster;
 use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand, DisabledReason, Endpoint, FailureCode};
 use switchward_state::limits::ENDPOINT_FAILURE_BYTES_MAX;
 use switchward_state::{Body, Command};
 use switchward_webhook::retry::{AttemptOutcome, Disabled, EndpointHealth};
-
-use crate::query::ShardView;
 
 /// Records an endpoint's health after an attempt, and disables one that is gone or has failed for long.
 pub(super) async fn watch(cluster: &Cluster, tenant: TenantId, id: &str, outcome: &Outcome) {

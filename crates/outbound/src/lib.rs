@@ -17,7 +17,6 @@ mod effects;
 mod health;
 mod leading;
 mod ping;
-mod query;
 mod reach;
 mod ready;
 mod relay;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use switchward_bus::Stream;
 use switchward_machine::WorkKind;
+use switchward_query::outgoing::{Queue, ShardView, WorkName};
 use switchward_state::ViewError;
 
 use super::capacity::{Capacities, Capacity, part};
 use super::relay::{Out, stream_of};
-use crate::query::{Queue, ShardView, WorkName};
 
 /// Destinations that one round visits; the next round begins behind them.
 const DESTINATIONS_MAX: usize = 4_096;

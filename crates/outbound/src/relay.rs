@@ -17,6 +17,7 @@ use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
 use switchward_delivery::{DeliveryReason, Failed};
 use switchward_engine::WorkView;
 use switchward_machine::{Micros, OpenId, SessionId, TenantId, WorkKind};
+use switchward_query::outgoing::{ShardView, WorkName};
 use switchward_shard::{Failure, Shard};
 use switchward_state::delivery::JobProblem;
 use switchward_state::session::ReplyTokens;
@@ -26,7 +27,6 @@ use tokio::sync::watch;
 
 use super::leading;
 use super::ready::{Turn, ready};
-use crate::query::{ShardView, WorkName};
 use crate::reach::BusReach;
 
 /// How long a delivery job may take from its lease on, milliseconds; then it goes out again.

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_delivery::guard::{Egress, Policies, RulesUnknown};
 use switchward_machine::TenantId;
+use switchward_query::outgoing::ShardView;
 use switchward_shard::Cluster;
 use switchward_state::{ViewError, tenant_numbered};
-
-use crate::query::ShardView;
 
 /// Tenants whose names are remembered; those of others are looked up each time.
 const KNOWN_MAX: usize = 100_000;

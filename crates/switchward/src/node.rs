@@ -7,7 +7,6 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use switchward_delivery::{channels::MailChannel, mail::Sender};
-use switchward_gateway::query::{Evaluate, GetApiKey, GetTenant, GetTenantRecord};
 use switchward_gateway::{
     Admission, Api, ConnectionLimits, PageSettings, Port, QuotaDefaults,
     auth::NewKey,
@@ -20,6 +19,7 @@ use switchward_gateway::{
 };
 use switchward_machine::TenantId;
 use switchward_outbound::{DeliveryServer, RelaySettings};
+use switchward_query::{Evaluate, GetApiKey, GetTenant, GetTenantRecord};
 use switchward_shard::{Clock, Cluster, ClusterOptions, Failure, ManualClock, MemberOptions};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, Directory, PutDirectory, Role, Settings,

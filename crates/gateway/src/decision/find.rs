@@ -3,6 +3,7 @@
 use http::HeaderMap;
 use switchward_engine::{Comment, GateView};
 use switchward_machine::{TenantId, Time};
+use switchward_query::{FindLinkedGate, GetTenantNumbered, LinkedGate, Reader, Source};
 use switchward_state::approval::{MailKey, MailToken, TokenUse, Vote};
 use switchward_state::catalogue::{LinkAuth, Role, Tenant};
 use switchward_state::limits::BROWSER_KNOWN_MS;
@@ -14,7 +15,6 @@ use super::browser::Known;
 use crate::api::Api;
 use crate::auth::Caller;
 use crate::error::Refusal;
-use crate::query::{FindLinkedGate, GetTenantNumbered, LinkedGate, Reader, Source};
 use crate::refusals::{refusal, unreadable};
 
 /// What a token leads to.

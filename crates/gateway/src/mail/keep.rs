@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use switchward_machine::{Digest, TenantId};
 use switchward_mail::incoming::{Envelope, head};
+use switchward_query::HasTenant;
 use switchward_state::approval::MailToken;
 
 use super::{MailIngress, Outcome, QuarantinedMail};
 use crate::limits::MAIL_KEPT_BYTES_MAX;
-use crate::query::HasTenant;
 
 /// Hexadecimal digits of a kept mail's id.
 const ID_DIGITS: usize = 20;

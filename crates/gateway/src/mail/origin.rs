@@ -1,11 +1,11 @@
 //! Checks whether a token was given to anybody, before a mail with it causes DNS queries.
 
+use switchward_query::CheckMailToken;
+pub use switchward_query::Origin;
 use switchward_state::approval::MailToken;
 
 use crate::api::Api;
 use crate::error::Refusal;
-use crate::query::CheckMailToken;
-pub use crate::query::Origin;
 
 /// Returns whether a token was made for the person with this address, or for others at a gate that asks this person too.
 ///

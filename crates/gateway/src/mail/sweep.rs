@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, atomic::Ordering};
 use switchward_machine::{TenantId, Time};
+use switchward_query::{CheckRemoved, GetMailRetention};
 use switchward_shard::{Cluster, Failure};
 use switchward_state::session::Retention;
 
@@ -14,7 +15,6 @@ use super::{QuarantineStore, QuarantinedMail};
 use crate::api::Api;
 use crate::error::Refusal;
 use crate::limits::MAIL_KEPT_MS_MAX;
-use crate::query::{CheckRemoved, GetMailRetention};
 use crate::stale;
 
 /// Deletes the mail in this server's quarantine that is kept no longer, and returns how many mails that were. What cannot

@@ -1,6 +1,7 @@
 //! ApiKeyService: creates, lists and revokes keys of a tenant.
 
 use switchward_api::v1::{self, api_key_service_server::ApiKeyService};
+use switchward_query::ListApiKeys;
 use switchward_state::catalogue::{ApiKey, CatalogueCommand, CreateKey, KeySummary, RevokeKey, Role};
 use switchward_state::{Body, Reply, SharedRow};
 use tonic::{Request, Response, Status};
@@ -14,7 +15,6 @@ use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Page, order};
-use crate::query::ListApiKeys;
 use crate::refusals::{named, odd};
 
 type Answered<T> = Result<Response<T>, Status>;

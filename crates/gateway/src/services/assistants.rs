@@ -2,6 +2,7 @@
 
 use switchward_api::v1::{self, assistant_service_server::AssistantService};
 use switchward_formats::Format;
+use switchward_query::{GetAssistant, GetDefinition, ListAssistants, Source};
 use switchward_state::catalogue::{
     Assistant, AssistantSummary, CatalogueCommand, DeleteAssistant, PutAssistant,
 };
@@ -16,7 +17,6 @@ use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::names;
 use crate::pages::{Page, order};
-use crate::query::{GetAssistant, GetDefinition, ListAssistants, Source};
 use crate::refusals::{named, odd, unreadable};
 
 type Answered<T> = Result<Response<T>, Status>;

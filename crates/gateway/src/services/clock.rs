@@ -1,5 +1,6 @@
 //! ClockService: the clock of a development server.
 
+use switchward_query::{FiredTimers, GetFirstTimer, Reader};
 use switchward_state::session::SessionCommand;
 mod advances;
 
@@ -16,7 +17,6 @@ use crate::api::{Api, request_id};
 use crate::auth::roles;
 use crate::convert::{TIME_MAX, ms_of, timestamp};
 use crate::error::{Reason, Refusal};
-use crate::query::{FiredTimers, GetFirstTimer, Reader};
 use crate::refusals::{refusal, unreadable};
 
 type Answered<T> = Result<Response<T>, Status>;

@@ -4,15 +4,15 @@ use std::mem;
 use std::ops::ControlFlow;
 use switchward_api::v1;
 use switchward_machine::SessionId;
+use switchward_query::limits::LOOKED_AT_MAX;
+use switchward_query::{GetHistoryBefore, Reader, Source};
 use switchward_state::policy::PolicyEvent;
 use switchward_state::{Event, History};
 
 use crate::api::Call;
 use crate::error::Refusal;
-use crate::limits::LOOKED_AT_MAX;
 use crate::mask::Mask;
 use crate::pages::{Page, decision_named, filter, order, unknown_term};
-use crate::query::{GetHistoryBefore, Reader, Source};
 use crate::refusals::unreadable;
 use crate::scans::{Pace, Share};
 use crate::{convert, names};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use switchward_api::v1::{self, definition_service_server::DefinitionService};
 use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue};
 use switchward_machine::{ActKind, Digest, Machine, Target};
+use switchward_query::{GetDefinition, GetMachine, GetSourceVersion, GetVersion, ListDefinitions};
 use switchward_state::catalogue;
 use switchward_state::catalogue::{
     ActivateVersion, CatalogueCommand, Definition, Deploy, RetireVersion, Version, VersionSummary,
@@ -22,7 +23,6 @@ use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names::Which;
 use crate::pages::{Page, order};
-use crate::query::{GetDefinition, GetMachine, GetSourceVersion, GetVersion, ListDefinitions};
 use crate::refusals::{named, odd};
 use crate::{convert, names};
 

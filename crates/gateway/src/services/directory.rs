@@ -2,6 +2,7 @@
 
 use switchward_api::v1::{self, directory_service_server::DirectoryService};
 use switchward_messages::directory_warning;
+use switchward_query::GetTenantRecord;
 use switchward_state::approval::GateSettings;
 use switchward_state::catalogue::{CatalogueCommand, Directory, DirectoryEntry, EventBinding, PutDirectory};
 use switchward_state::{Body, Reply};
@@ -12,7 +13,6 @@ use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
 use crate::error::Refusal;
 use crate::mask::Mask;
-use crate::query::GetTenantRecord;
 use crate::refusals::odd;
 use crate::{convert, names, sealing};
 

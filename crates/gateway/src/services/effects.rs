@@ -2,6 +2,7 @@
 
 use switchward_api::v1::{self, effect_service_server::EffectService};
 use switchward_machine::{Channel, SessionId};
+use switchward_query::{EffectShown, GetEffect, ListEffects};
 use switchward_state::delivery::{
     BadFailureCode, DeliveryCommand, DeliveryDetail, DismissEffect, EffectKind, EffectStatus, FailEffect,
     HoldEffects, RetryEffect,
@@ -15,7 +16,6 @@ use crate::auth::roles;
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Listed, Page, filter, order, unknown_term};
-use crate::query::{EffectShown, GetEffect, ListEffects};
 use crate::refusals::{named, odd, refusal};
 use crate::{convert, names};
 

@@ -2,6 +2,7 @@
 
 use switchward_api::v1;
 use switchward_machine::TenantId;
+use switchward_query::{GetTenant, ListTenantNames};
 use switchward_state::Actor;
 use switchward_state::catalogue::Settings;
 
@@ -9,7 +10,6 @@ use super::{api_keys, tenants};
 use crate::api::{Api, Call};
 use crate::auth::Caller;
 use crate::error::Refusal;
-use crate::query::{GetTenant, ListTenantNames};
 
 /// Creates a tenant and its first admin key, on behalf of the server itself.
 ///

@@ -2,6 +2,7 @@
 
 use switchward_api::v1::{self, gate_service_server::GateService};
 use switchward_machine::{Decision, Digest, GateKind, OpenId, SessionId};
+use switchward_query::{GateShown, ListGates, ShowGate};
 use switchward_state::approval::{AnswerGate, ApprovalCommand, DecideGate, DiscussGate};
 use switchward_state::{Body, Reply, Scope};
 use tonic::{Request, Response, Status};
@@ -12,7 +13,6 @@ use crate::convert::known;
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::pages::{Listed, Page, filter, order, unknown_term};
-use crate::query::{GateShown, ListGates, ShowGate};
 use crate::refusals::{named, odd};
 use crate::{convert, names};
 

@@ -3,12 +3,12 @@
 use prost::Message;
 use switchward_api::v1;
 use switchward_machine::SessionId;
+use switchward_query::{GetHistory, GetMachines, HistoryFrom, Reader};
 
 use crate::auth::Caller;
 use crate::convert;
 use crate::error::Refusal;
 use crate::pages::PAGE_BYTES_MAX;
-use crate::query::{GetHistory, GetMachines, HistoryFrom, Reader};
 use crate::refusals::unreadable;
 
 /// The events of a session that are wanted.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_api::v1::{self, mail_service_server::MailService};
 use switchward_mail::incoming::{legible, withholding};
+use switchward_query::GetTenantRecord;
 use switchward_state::catalogue::Role;
 use switchward_state::session::Retention;
 use tonic::{Request, Response, Status};
@@ -22,7 +23,6 @@ use crate::limits::{MAIL_KEPT_BYTES_MAX, MAIL_KEPT_MS_MAX};
 use crate::mail::{QuarantineStore, QuarantinedMail, delete_until, kept_ms};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
-use crate::query::GetTenantRecord;
 use crate::{hide, names};
 
 type Answered<T> = Result<Response<T>, Status>;

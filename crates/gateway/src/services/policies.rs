@@ -1,6 +1,7 @@
 //! Separate policies: attached to definitions, and set for the tenant.
 
 use switchward_api::v1;
+use switchward_query::GetTenantRecord;
 use switchward_state::policy::{
     AttachPolicy, PolicyCommand, RemoveTenantPolicy, SetTenantPolicy, TenantPolicy,
 };
@@ -10,7 +11,6 @@ use super::definitions::of_definition;
 use crate::api::{Call, request_id};
 use crate::convert::timestamp;
 use crate::error::{Reason, Refusal};
-use crate::query::GetTenantRecord;
 use crate::refusals::{named, odd};
 use crate::{names, sealing};
 

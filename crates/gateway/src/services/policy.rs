@@ -4,6 +4,7 @@ use switchward_api::v1::{self, policy_service_server::PolicyService};
 use switchward_engine::policy::{Explanation, LookedAt};
 use switchward_machine::{BudgetUnit, Digest, Limit, Micros, SessionId};
 use switchward_messages::call_grounds;
+use switchward_query::{CheckLedger, ExplainCall, Source};
 use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::limits::CALL_ID_CHARS_MAX;
 use switchward_state::policy::{
@@ -19,7 +20,6 @@ use crate::api::{Api, Call, request_id};
 use crate::auth::roles;
 use crate::convert::known;
 use crate::error::{Reason, Refusal};
-use crate::query::{CheckLedger, ExplainCall, Source};
 use crate::refusals::{named, odd, unreadable};
 use crate::{convert, names};
 

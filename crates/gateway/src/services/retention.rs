@@ -1,6 +1,7 @@
 //! RetentionService: deletes and erases sessions, by request or after the tenant's periods.
 
 use switchward_api::v1::{self, retention_service_server::RetentionService};
+use switchward_query::GetTenantRecord;
 use switchward_state::catalogue::{CatalogueCommand, PutRetention};
 use switchward_state::session::{Remove, Removing, Retention, RetentionRule, SessionCommand};
 use switchward_state::{Body, Reply, Scope};
@@ -12,7 +13,6 @@ use crate::convert::{duration, ms_of, timestamp};
 use crate::error::Refusal;
 use crate::limits::{ERASED_WITHIN_MS, MAIL_KEPT_MS_MAX};
 use crate::mask::Mask;
-use crate::query::GetTenantRecord;
 use crate::refusals::{named, odd};
 use crate::{names, sealing};
 

@@ -5,6 +5,7 @@ use std::mem;
 use std::ops::ControlFlow;
 use switchward_api::v1::{self, session_service_server::SessionService};
 use switchward_machine::{Micros, Status as Word};
+use switchward_query::{Compared, ListSessions, Reader, Source, TimeTerm};
 use switchward_state::Body;
 use switchward_state::policy::{PolicyCommand, RaiseCap};
 use switchward_state::run::{Answer, RunCommand};
@@ -20,7 +21,6 @@ use crate::convert::{positions, read_rfc3339};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::pages::{Listed, PAGE_BYTES_MAX, Page, order, terms, unknown_term};
-use crate::query::{Compared, ListSessions, Reader, Source, TimeTerm};
 use crate::scans::{Pace, Share};
 use crate::{auth, names, reply_tokens};
 

@@ -2,12 +2,12 @@
 
 use switchward_api::v1;
 use switchward_machine::SessionId;
+use switchward_query::{SessionShown, ShowSession};
 
 use crate::api::Call;
 use crate::auth::Caller;
 use crate::convert;
 use crate::error::Refusal;
-use crate::query::{SessionShown, ShowSession};
 
 /// A session as it is now.
 pub(super) async fn shown(call: &Call<'_>, id: SessionId, name: &str) -> Result<v1::Session, Refusal> {

@@ -2,6 +2,9 @@
 
 use switchward_api::v1;
 use switchward_machine::{Digest, SessionId};
+use switchward_query::{
+    Evaluate, GetAssistant, GetDefinition, GetVersion, PinDefinitions, Pinning, Reader, Source,
+};
 use switchward_state::approval::{Quorum, Reminders};
 use switchward_state::catalogue::Role;
 use switchward_state::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
@@ -11,9 +14,6 @@ use switchward_state::{Body, Reply, Scope};
 use crate::api::{Call, position_after, request_id};
 use crate::auth::Caller;
 use crate::error::{Reason, Refusal};
-use crate::query::{
-    Evaluate, GetAssistant, GetDefinition, GetVersion, PinDefinitions, Pinning, Reader, Source,
-};
 use crate::refusals::{odd, unreadable};
 use crate::{convert, names};
 

@@ -2,6 +2,7 @@
 
 use switchward_api::v1::{self, tenant_service_server::TenantService};
 use switchward_machine::TenantId;
+use switchward_query::{GetTenant, GetTenantRecord, ListTenants};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, DefaultEffect, DefaultSetIn, DeleteTenant, EnsureTenancy,
     LinkAuth, Role, Settings, Tenant, UpdateTenant,
@@ -18,7 +19,6 @@ use crate::convert::{duration, known, ms_of, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
-use crate::query::{GetTenant, GetTenantRecord, ListTenants};
 use crate::refusals::{named, odd};
 use crate::sealing;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use switchward_api::v1;
 use switchward_engine::SessionView;
 use switchward_machine::SessionId;
+use switchward_query::{GetSession, Reader, Source};
 use switchward_shard::{ContactWatch, Failure, Shard};
 use switchward_state::limits::WEIGHT_DEFAULT;
 use tokio::sync::{mpsc, watch};
@@ -17,7 +18,6 @@ use crate::api::Api;
 use crate::auth::{Caller, check_key};
 use crate::convert;
 use crate::error::Refusal;
-use crate::query::{GetSession, Reader, Source};
 use crate::refusals::{refusal, unreadable};
 
 /// What the service sends.

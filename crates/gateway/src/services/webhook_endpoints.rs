@@ -1,5 +1,6 @@
 //! WebhookEndpointService: stores the URLs that receive a tenant's events, tests them and repeats missed events.
 
+use switchward_query::GetTenantRecord;
 use switchward_state::delivery::{ChangeEndpoint, DeliveryCommand};
 mod pings;
 mod recover;
@@ -21,7 +22,6 @@ use crate::convert::{ms_of, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Page, order};
-use crate::query::GetTenantRecord;
 use crate::refusals::{named, odd};
 use crate::{names, sealing};
 

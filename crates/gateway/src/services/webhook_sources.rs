@@ -1,6 +1,7 @@
 //! WebhookSourceService: stores the senders whose webhooks end waits, and their secrets.
 
 use switchward_api::v1::{self, webhook_source_service_server::WebhookSourceService};
+use switchward_query::{GetWebhookSource, ListWebhookSources};
 use switchward_state::delivery::{
     ChangeWebhookSource, Correlation, DeliveryCommand, SourceSecret, SourceSummary, TextSource, WebhookSource,
 };
@@ -19,7 +20,6 @@ use crate::convert::{duration, known, ms_of, timestamp};
 use crate::error::Refusal;
 use crate::mask::Mask;
 use crate::pages::{Page, order};
-use crate::query::{GetWebhookSource, ListWebhookSources};
 use crate::refusals::{named, odd};
 use crate::{names, sealing};
 

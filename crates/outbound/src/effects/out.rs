@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use switchward_bus::Stream;
+use switchward_query::outgoing::{Destinations, EffectKey, ShardView};
 use switchward_shard::Failure;
 use switchward_state::ViewError;
 use switchward_state::delivery::Attempt;
@@ -12,7 +13,6 @@ use super::{DESTINATION_PART, unreadable};
 use crate::backoff::{Backoff, Destination};
 use crate::capacity::{Capacities, Capacity};
 use crate::caps::Counted;
-use crate::query::{Destinations, EffectKey, ShardView};
 
 /// An effect that is out.
 pub(super) struct Sent {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use switchward_bus::{BusError, Stream};
 use switchward_machine::OpenId;
+use switchward_query::outgoing::{LeasedJob, ShardView};
 use switchward_shard::{Failure, Shard};
 use switchward_state::work::{ExtendLease, WorkCommand};
 use switchward_state::{Body, Reply};
@@ -16,7 +17,6 @@ use super::{
     BusReach, Context, LEASE_MS, Leased, Out, TICK, TOGETHER, give_back, publish, refused, stream_of, submit,
     unreadable,
 };
-use crate::query::{LeasedJob, ShardView};
 
 /// Entries of the index of what is due that are read at one time; other tasks run in between.
 const LOOK_MAX: usize = 4_096;

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use switchward_delivery::worker::{AnswerError, JobChannel, JobHead, Origin};
 use switchward_gateway::proxy::AnswersDelivery;
 use switchward_machine::{Channel, WorkKind};
+use switchward_query::outgoing::ShardView;
 use switchward_shard::Cluster;
 use switchward_state::ViewError;
 use switchward_state::delivery::EffectBody;
@@ -12,7 +13,6 @@ use switchward_state::work::SERVER_WORKER;
 
 use super::form::{Answer, Question, SentOutcome, decode, encode};
 use crate::answers::{ToShards, still_wanted};
-use crate::query::ShardView;
 use crate::rules::Names as _;
 
 /// Answers what delivery processes ask about the jobs of a cluster.

@@ -11,12 +11,11 @@ use switchward_engine::{GateView, gate_view};
 use switchward_expr::{APPROVALS, REJECTIONS};
 use switchward_machine::{Content, Decision, GateSpec, OpenId, SessionId, TenantId, Time};
 use switchward_messages::{GateFacts, Medium, prose, reminder, rule};
+use switchward_query::outgoing::ShardView;
 use switchward_state::ViewError;
 use switchward_state::approval::{MailKey, OpenGate, TokenUse};
 use switchward_state::delivery::{Effect, EffectBody, MailHead, Purpose};
 use switchward_state::session::ReplyTokens;
-
-use crate::query::ShardView;
 
 /// The outbound mail of an effect. `None` if it asks about a gate that is closed.
 pub(crate) fn outbound(

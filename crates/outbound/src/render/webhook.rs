@@ -8,6 +8,7 @@ use std::time::Duration;
 use switchward_delivery::channels::Event;
 use switchward_gateway::names;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
+use switchward_query::outgoing::ShardView;
 use switchward_state::delivery::{
     DeliveryDetail, Effect, EffectBody, Endpoint, EventProblem, EventSubject, FailureCode,
 };
@@ -15,7 +16,6 @@ use switchward_state::seal::KeyRing;
 use switchward_state::{OutboxScope, ViewError};
 use switchward_webhook::{Body, Data, EventType, Group, SigningSecret, limits::SECRETS_ACTIVE_MAX, standard};
 
-use crate::query::ShardView;
 use crate::rules::Names;
 
 /// What becomes of a message to an endpoint.

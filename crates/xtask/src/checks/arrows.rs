@@ -83,6 +83,7 @@ const CRATES: &[CrateRule] = &[
     CrateRule { folder: "bus", uses: &[], outside: None },
     CrateRule { folder: "peer", uses: &[], outside: None },
     CrateRule { folder: "shard", uses: &["machine", "state", "engine", "store"], outside: None },
+    CrateRule { folder: "query", uses: &["machine", "state", "engine", "shard"], outside: None },
     CrateRule { folder: TESTNET, uses: &["state", "store", "shard"], outside: None },
     CrateRule {
         folder: "webhook",
@@ -98,14 +99,15 @@ const CRATES: &[CrateRule] = &[
     CrateRule {
         folder: "gateway",
         uses: &[
-            "expr", "api", "machine", "formats", "state", "messages", "engine", "shard", "mail", "webhook",
+            "expr", "api", "machine", "formats", "state", "messages", "engine", "shard", "query", "mail",
+            "webhook",
         ],
         outside: None,
     },
     CrateRule {
         folder: "outbound",
         uses: &[
-            "expr", "machine", "state", "messages", "engine", "bus", "shard", "webhook", "delivery",
+            "expr", "machine", "state", "messages", "engine", "bus", "shard", "query", "webhook", "delivery",
             "gateway",
         ],
         outside: None,
@@ -114,7 +116,7 @@ const CRATES: &[CrateRule] = &[
         folder: "switchward",
         uses: &[
             "expr", "machine", "formats", "graph", "state", "messages", "engine", "scenario", "api", "store",
-            "bus", "peer", "shard", "webhook", "delivery", "mail", "gateway", "outbound",
+            "bus", "peer", "shard", "query", "webhook", "delivery", "mail", "gateway", "outbound",
         ],
         outside: None,
     },

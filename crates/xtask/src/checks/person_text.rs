@@ -16,6 +16,7 @@ const RULE: &str = "person-text";
 const WITHOUT_WORDS: &[&str] = &[
     "crates/engine/src",
     "crates/state/src",
+    "crates/query/src",
     "crates/gateway/src",
     "crates/outbound/src",
     "crates/delivery/src",

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use switchward_api::v1::export_record::Record;
 use switchward_machine::SessionId;
+use switchward_query::{GetExportPart, GetMachines, HistoryRow, Reader};
 use switchward_state::session::{Removing, Session, decided, redacted};
 use switchward_state::{History, ViewError};
 
@@ -14,7 +15,6 @@ use super::position::Spot;
 use super::records;
 use super::walk::{ExportedSession, Walk};
 use crate::convert;
-use crate::query::{GetExportPart, GetMachines, HistoryRow, Reader};
 
 /// A record of one event: its sequence, whether it is the event's decision, and the record.
 type Item = (u64, bool, Record);

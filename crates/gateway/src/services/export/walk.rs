@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use switchward_api::v1::{self, export_record::Record};
 use switchward_machine::{Bucket, SessionId, Time, limits::BUCKETS};
+use switchward_query::limits::LOOKED_AT_MAX;
+use switchward_query::{GetNextSession, GetRemains, GetStarter, ListTenantChanges, Reader, Remains, Source};
 use switchward_state::session::{Removed, Session};
 use switchward_state::{NO_SESSION, ViewError};
 
@@ -13,8 +15,7 @@ use super::records;
 use crate::api::Call;
 use crate::beside;
 use crate::error::Refusal;
-use crate::limits::{EXPORT_MS_MAX, EXPORT_PAGE_BYTES_MAX, LOOKED_AT_MAX};
-use crate::query::{GetNextSession, GetRemains, GetStarter, ListTenantChanges, Reader, Remains, Source};
+use crate::limits::{EXPORT_MS_MAX, EXPORT_PAGE_BYTES_MAX};
 use crate::refusals::{refusal, unreadable};
 
 /// A page of an export while it is put together.

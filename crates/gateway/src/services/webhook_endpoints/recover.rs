@@ -3,6 +3,7 @@
 use switchward_api::v1;
 use switchward_engine::Missed;
 use switchward_machine::{SessionId, Time};
+use switchward_query::{GetMissed, ListChanged};
 use switchward_state::delivery::{DeliveryCommand, Republish};
 use switchward_state::{Body, NO_SESSION, Scope};
 
@@ -10,7 +11,6 @@ use super::endpoint;
 use crate::api::Call;
 use crate::error::{Reason, Refusal};
 use crate::pages::{Listed, Page};
-use crate::query::{GetMissed, ListChanged};
 use crate::readable::{is_unreachable, name_of};
 use crate::refusals::named;
 use crate::{convert, names};

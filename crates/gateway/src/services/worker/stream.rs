@@ -4,6 +4,7 @@ use futures::{StreamExt as _, stream::BoxStream};
 use std::time::Duration;
 use switchward_api::v1;
 use switchward_machine::{OpenId, SessionId};
+use switchward_query::GetWork;
 use switchward_shard::{ContactWatch, Failure, Shard};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -14,7 +15,6 @@ use super::take::{AGAIN, Looked, News, Wanted, take};
 use crate::api::{Api, Call};
 use crate::auth::{Caller, check_key};
 use crate::error::Refusal;
-use crate::query::GetWork;
 use crate::readable::is_unreachable;
 use crate::refusals::refusal;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use switchward_api::v1;
 use switchward_engine::WorkView;
 use switchward_machine::{OpenId, SessionId, Time, WorkKind};
+use switchward_query::{ListReady, Ready};
 use switchward_shard::{Cluster, Failure, Shard, Watched};
 use switchward_state::work::{LeaseWork, WorkCommand};
 use switchward_state::{Body, Reply, Scope};
@@ -19,7 +20,6 @@ use crate::convert::{json, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::limits::POLL_BYTES_MAX;
 use crate::names;
-use crate::query::{ListReady, Ready};
 use crate::readable::{Readable, is_unreachable, readable};
 use crate::refusals::{refusal, unreadable};
 

@@ -4,13 +4,13 @@ use switchward_delivery::mail::{OutboundMail, Purpose};
 use switchward_engine::{GateView, gate_view};
 use switchward_machine::{SessionId, TenantId, Time};
 use switchward_messages::{PageCodeFacts, page_code, prose, request, subject};
+use switchward_query::outgoing::ShardView;
 use switchward_state::ViewError;
 use switchward_state::approval::TokenUse;
 use switchward_state::delivery::{Effect, EffectBody};
 use switchward_state::limits::PAGE_CODE_MS;
 
 use super::{key_of, one_line};
-use crate::query::ShardView;
 
 /// The mail; `None` if the code has been used or is too old, or the gate is closed. A later code replaces an earlier one, in
 /// mails that have not gone out as well.
