@@ -161,7 +161,7 @@ fn check(
     let part = part(actor, open, order.from, &people)?;
     check_text("to", order.to, ADDRESS_BYTES_MAX)?;
     let Some(to) = receiver(turn, order.to)? else {
-        let message = format!("the directory knows no single person as {:?}", order.to);
+        let message = format!("the directory has no single person with the name {:?}", order.to);
         return Err(bad_receiver("unknown", message).into());
     };
     not_requester(&to, open, &people).map_err(|refusal| refusal.fact("field", "to"))?;
@@ -170,7 +170,7 @@ fn check(
     asked.listed.retain(&asked.to);
     asked.listed.add(&people.listed(&[order.to.trim().to_owned()], std::slice::from_ref(&to)));
     if asked.listed.has_lost(&to, &people) {
-        let message = format!("{to} was asked before, and is no longer in the directory");
+        let message = format!("{to} was asked before, and the directory does not lead to them any more");
         return Err(bad_receiver("unknown", message).into());
     }
     let said = asked.subject.bytes() + asked.body.len();

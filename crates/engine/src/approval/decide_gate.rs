@@ -173,7 +173,7 @@ pub(crate) fn not_removed(person: &str, open: &OpenGate, people: &Directory) -> 
 
 /// The refusal of somebody who was asked because the directory led to them, and to whom it does not lead any more.
 pub(crate) fn not_listed(person: &str) -> Rejection {
-    let message = format!("{person} is no longer in the directory as one of those who are asked");
+    let message = format!("{person} was asked before, and the directory does not lead to them any more");
     Rejection::new(Reason::NotAnApprover, message).fact("problem", "not_in_directory")
 }
 

@@ -213,7 +213,7 @@ fn check(reply: &RecordReply) -> Result<(), Rejection> {
     check_size("evidence", evidence, NOTE_BYTES_MAX, "bytes")?;
     check_text("subject", &reply.subject, NOTE_BYTES_MAX)?;
     if reply.from.trim().is_empty() || reply.from.chars().any(char::is_control) {
-        let message = format!("{:?} is no address", reply.from);
+        let message = format!("{:?} is not an address", reply.from);
         return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "from"));
     }
     Ok(())

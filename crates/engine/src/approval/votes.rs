@@ -133,8 +133,10 @@ pub(crate) fn may_approve(person: &str, open: &OpenGate, people: &Directory) -> 
 pub(crate) fn again(vote: &Vote, so_far: &Voting) -> Rejection {
     let word = Decision::Approve.word();
     let (have, need) = (so_far.votes.len(), so_far.need);
-    let message =
-        format!("{} has approved before, which counts once: {have} of {need} approvals so far", vote.by);
+    let message = format!(
+        "{} has already approved, and each person counts once: {have} of {need} approvals so far",
+        vote.by
+    );
     Rejection::new(Reason::AlreadyResolved, message)
         .fact("approvals", have)
         .fact("approvals_needed", need)

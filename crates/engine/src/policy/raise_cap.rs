@@ -61,8 +61,8 @@ fn of_tenant<'f>(force: &'f InForce, raise: &RaiseCap) -> impl Iterator<Item = (
 fn not_raised(machine: &Machine, force: &InForce, raise: &RaiseCap) -> Rejection {
     if let Some((layer, cap)) = of_tenant(force, raise).next() {
         let message = format!(
-            "the definition has no cap called {}; {layer} still caps the session at {} USD; only the tenant's admin \
-             changes that, by setting another version of the policy",
+            "the definition has no cap called {}; {layer} still caps the session at {} USD; only an admin of the \
+             tenant can change that, by setting another version of the policy",
             raise.param,
             Micros(cap)
         );

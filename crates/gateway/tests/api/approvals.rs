@@ -294,7 +294,7 @@ async fn all_must_approve_where_the_start_says_so_and_everybody_sees_how_many_ha
     assert_eq!((gate.approvals_needed, gate.votes.len()), (2, 0));
     let shown = page(&harness, &session, &gate.name, "lead@example.com").await;
     assert!(
-        shown.contains("0 of 2") && shown.contains("2 of the 2 asked must approve, each once."),
+        shown.contains("0 of 2") && shown.contains("2 of the 2 people asked must approve, each once."),
         "{shown}"
     );
     let reply: v1::DecideGateResponse =

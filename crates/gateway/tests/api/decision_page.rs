@@ -157,7 +157,10 @@ async fn a_page_of_somebody_who_is_no_longer_in_the_directory_decides_nothing() 
     let people = of(&[("dana", DANA), ("owner:release", DANA)]);
     let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &people).await;
     let page = text(&harness.node.line.send(get(&path)).await);
-    assert!(page.contains("no longer in the directory") && !page.contains("<form"), "{page}");
+    assert!(
+        page.contains("the directory does not lead to you any more") && !page.contains("<form"),
+        "{page}"
+    );
     for words in
         ["decision=approve", "decision=reject", "decision=discuss&comment=why", "decision=assign&to=dana"]
     {
@@ -170,7 +173,11 @@ async fn a_page_of_somebody_who_is_no_longer_in_the_directory_decides_nothing() 
     let request = v1::GetGateRequest { name: asked.gate.name.clone(), ..Default::default() };
     let reply: v1::GetGateResponse = harness.ask("agent", "GetGate", &request).await;
     let warnings = reply.gate.expect("a gate").warnings;
-    assert!(warnings.iter().any(|one| one.contains("no longer in the directory") && one.contains(KIM)));
+    assert!(
+        warnings
+            .iter()
+            .any(|one| one.contains("the directory does not lead to them any more") && one.contains(KIM))
+    );
     let people = of(&[("dana", DANA), ("owner:release", KIM)]);
     let _: v1::PutDirectoryResponse = harness.ask("admin", "PutDirectory", &people).await;
     assert_eq!(decide(&harness, &asked, KIM).await.status, StatusCode::SEE_OTHER);

@@ -112,7 +112,7 @@ async fn a_tenants_cap_is_not_raised_by_an_operator() {
     let capped: Result<v1::RaiseCapResponse, _> = harness.attempt("operator", "RaiseCap", &raise).await;
     let capped = refused(capped, "STATE_MISMATCH");
     assert_eq!(capped.metadata["layer"], "tenant:purse@1");
-    assert!(capped.message.contains("only the tenant's admin changes that"), "{capped:?}");
+    assert!(capped.message.contains("only an admin of the tenant can change that"), "{capped:?}");
     harness.node.end().await;
 }
 

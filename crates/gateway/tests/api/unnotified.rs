@@ -100,7 +100,7 @@ async fn who_asked_cannot_decide_and_is_nobody_who_knows_of_it() {
     let (asked, open, gate) = ask(&harness, &session.name).await;
     assert_eq!(gate.requested_by, "agent@acme");
     assert_eq!((asked.unnotified, open.unnotified, gate.unnotified), (true, true, true));
-    let warned = ["nobody is notified but agent@acme, who asked and cannot decide"];
+    let warned = ["nobody is notified except agent@acme, who asked for this and cannot decide"];
     assert_eq!(
         (asked.warnings.as_slice(), gate.warnings.as_slice()),
         (warned.map(str::to_owned).as_slice(), warned.map(str::to_owned).as_slice())

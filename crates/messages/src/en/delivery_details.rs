@@ -119,7 +119,9 @@ fn mail(problem: &MailProblem) -> String {
             "an address, the subject or an id contains an invalid character".to_owned()
         }
         MailProblem::Length { subject_max, text_max } => {
-            format!("a mail has at most {subject_max} characters of subject and {text_max} bytes of text")
+            format!(
+                "the subject of a mail has at most {subject_max} characters, and its text at most {text_max} bytes"
+            )
         }
         MailProblem::NoContentType => "the mail has no content type".to_owned(),
         MailProblem::Tls { diagnostic } => format!("TLS cannot be set up: {diagnostic}"),
@@ -131,7 +133,7 @@ fn mail(problem: &MailProblem) -> String {
 fn model(problem: &ModelProblem) -> String {
     match problem {
         ModelProblem::NotConfigured => "this server has no model configured".to_owned(),
-        ModelProblem::Busy => "too many other questions were open until its deadline".to_owned(),
+        ModelProblem::Busy => "too many other questions to the model were open until the deadline".to_owned(),
         ModelProblem::Unreadable { diagnostic } => format!("the input cannot be read: {diagnostic}"),
         ModelProblem::TooManyChoices { count, max } => {
             format!("there are {count} choices, at most {max} are allowed")
@@ -162,13 +164,13 @@ fn job(problem: JobProblem) -> &'static str {
 fn ping(problem: &PingProblem) -> String {
     match problem {
         PingProblem::Busy => {
-            "too many messages to endpoints wait at this server for their answers; send it again later"
+            "too many messages to endpoints are waiting for answers at this server; send the message again later"
                 .to_owned()
         }
         PingProblem::AnswerLost { diagnostic } => format!("the message may have been sent: {diagnostic}"),
         PingProblem::NoAnswer => {
             "no delivery process has answered in time; the message may have been sent".to_owned()
         }
-        PingProblem::AnswerForm => "a delivery process has answered something else".to_owned(),
+        PingProblem::AnswerForm => "the answer of a delivery process cannot be read".to_owned(),
     }
 }

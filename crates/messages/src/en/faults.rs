@@ -63,41 +63,43 @@ fn ended_run(run: &EndedRun) -> [String; 2] {
 
 fn cause(cause: &FaultCause) -> String {
     match cause {
-        FaultCause::TooManyOperations => format!("more than {OPS_MAX} operations in one go"),
+        FaultCause::TooManyOperations => format!("more than {OPS_MAX} operations in one state's work"),
         FaultCause::NoValue { path } => format!("{path} has no value to transform"),
         FaultCause::Expression { diagnostic }
         | FaultCause::Template { diagnostic }
         | FaultCause::Guard { diagnostic } => diagnostic.clone(),
         FaultCause::Write(problem) => write_problem(problem),
-        FaultCause::WrittenBytes => format!("more than {WRITTEN_BYTES_MAX} bytes are written in one go"),
-        FaultCause::NoList { path } => format!("{path} is no list to go through"),
+        FaultCause::WrittenBytes => {
+            format!("more than {WRITTEN_BYTES_MAX} bytes are written in one state's work")
+        }
+        FaultCause::NoList { path } => format!("{path} is not a list"),
         FaultCause::TooManyItems { path } => format!("{path} has more than {ITEMS_MAX} items"),
         FaultCause::TurnBytes => outbox_excess(OutboxExcess::TurnBytes),
         FaultCause::WorkInputBytes => {
-            format!("what the worker is handed is more than {WORK_INPUT_BYTES_MAX} bytes")
+            format!("the input of the work item is larger than {WORK_INPUT_BYTES_MAX} bytes")
         }
         FaultCause::HttpStatus { status } => format!("the answer's status is {status}"),
         FaultCause::ChildInput { definition, problem } => {
-            format!("{definition} cannot begin with this: {}", write_problem(problem))
+            format!("{definition} cannot start with this input: {}", write_problem(problem))
         }
         FaultCause::ChildOutput { definition, problem } => {
-            format!("{definition} gives back what does not fit: {}", write_problem(problem))
+            format!("the output of {definition} does not fit: {}", write_problem(problem))
         }
         FaultCause::DataFull { key, state } => data_full(key, state),
         FaultCause::Recipients(problem) => recipients_problem(problem),
         FaultCause::Outbox(excess) => outbox_excess(*excess),
-        FaultCause::NoInputObject => "what a worker is handed must be an object".to_owned(),
+        FaultCause::NoInputObject => "the input of a work item must be an object".to_owned(),
         FaultCause::Worker(failure) => work_failure(failure),
         FaultCause::Result(problem) => result_problem(problem),
-        FaultCause::LeasesLapsed => format!("{LEASES_LAPSED_MAX} workers had it, and none came back"),
-        FaultCause::UnknownCallee { name } => format!("the session knows no {name:?} that could be called"),
-        FaultCause::TooManyRuns => format!("the session has had {RUNS_MAX} runs"),
+        FaultCause::LeasesLapsed => format!("the lease of the work item lapsed {LEASES_LAPSED_MAX} times"),
+        FaultCause::UnknownCallee { name } => format!("the session has no callable definition {name:?}"),
+        FaultCause::TooManyRuns => format!("the session has reached its limit of {RUNS_MAX} runs"),
         FaultCause::TooDeep { name } => {
             format!("{name:?} would be more than {CALL_DEPTH_MAX} runs below the first")
         }
         FaultCause::Ended { comment } => comment.clone(),
         FaultCause::Unconnected { port, state } => {
-            format!("nothing stands at the port {} of {state}", port.word())
+            format!("no transition leads from the port {} of {state}", port.word())
         }
         FaultCause::Drain { states, more: 0 } => states.join(" -> "),
         FaultCause::Drain { states, more } => format!("{} -> ... and {more} more", states.join(" -> ")),
@@ -116,16 +118,16 @@ fn work_failure(failure: &WorkFailure) -> String {
 
 /// The engine cannot write below a reserved key.
 pub(super) fn data_full(key: &str, state: &str) -> String {
-    format!("{key}.{state} is not kept: the data would be larger than {DATA_BYTES_MAX} bytes")
+    format!("{key}.{state} is not stored: the data would be larger than {DATA_BYTES_MAX} bytes")
 }
 
 /// Why a value is not written into the data.
 pub(super) fn write_problem(problem: &WriteProblem) -> String {
     match problem {
-        WriteProblem::Reserved { key } => format!("{key:?} is written by the engine alone"),
+        WriteProblem::Reserved { key } => format!("only the engine writes {key:?}"),
         WriteProblem::KeyLength => format!("a key must be 1 to {DATA_KEY_BYTES_MAX} bytes"),
         WriteProblem::TooDeep { key } => format!("{key:?} is nested deeper than {DATA_DEPTH_MAX}"),
-        WriteProblem::TooManyKeys => format!("there are {DATA_KEYS_MAX} keys already"),
+        WriteProblem::TooManyKeys => format!("the data already have {DATA_KEYS_MAX} keys"),
         WriteProblem::Clash { key, diagnostic } => format!("{key:?}: {diagnostic}"),
         WriteProblem::TooLarge { key } => {
             format!("{key:?} would make the data larger than {DATA_BYTES_MAX} bytes")
@@ -136,30 +138,34 @@ pub(super) fn write_problem(problem: &WriteProblem) -> String {
 /// Why no more goes out.
 pub(super) fn outbox_excess(excess: OutboxExcess) -> String {
     match excess {
-        OutboxExcess::ActEffects => format!("more than {EFFECTS_MAX} effects in one go"),
-        OutboxExcess::ActBytes => format!("effects of more than {EFFECTS_BYTES_MAX} bytes in one go"),
-        OutboxExcess::TurnEffects => format!("more than {EFFECTS_TURN_MAX} effects in one step"),
-        OutboxExcess::TurnBytes => format!("more than {TURN_BYTES_MAX} bytes come of one step"),
+        OutboxExcess::ActEffects => format!("more than {EFFECTS_MAX} effects in one state's work"),
+        OutboxExcess::ActBytes => {
+            format!("effects of more than {EFFECTS_BYTES_MAX} bytes in one state's work")
+        }
+        OutboxExcess::TurnEffects => format!("more than {EFFECTS_TURN_MAX} effects in one turn"),
+        OutboxExcess::TurnBytes => format!("one turn produces more than {TURN_BYTES_MAX} bytes"),
         OutboxExcess::OutboxEffects => format!("the session has {OUTBOX_MAX} effects that have not arrived"),
         OutboxExcess::OutboxBytes => {
             format!("the session has effects of {OUTBOX_BYTES_MAX} bytes that have not arrived")
         }
         OutboxExcess::MailsOfDay { sent } => {
-            format!("the session has sent {sent} mails today, at most {MAILS_OF_DAY_MAX} a day go out")
+            format!(
+                "the session has sent {sent} mails today, and at most {MAILS_OF_DAY_MAX} a day are allowed"
+            )
         }
     }
 }
 
 fn recipients_problem(problem: &RecipientsProblem) -> String {
     match problem {
-        RecipientsProblem::TooMany => format!("a message goes to at most {RECIPIENTS_MAX}"),
-        RecipientsProblem::Nobody => "the message has nobody to go to".to_owned(),
+        RecipientsProblem::TooMany => format!("a message has at most {RECIPIENTS_MAX} recipients"),
+        RecipientsProblem::Nobody => "the message has no recipients".to_owned(),
         RecipientsProblem::TooManyParticipants => {
-            format!("at most {PARTICIPANTS_MAX} take part in a task")
+            format!("a task has at most {PARTICIPANTS_MAX} participants")
         }
         RecipientsProblem::NoList { path } => format!("{path} must be a list of texts"),
         RecipientsProblem::AddressLength => format!("an address has at most {RECIPIENT_BYTES_MAX} bytes"),
-        RecipientsProblem::NoAddress { value } => format!("{value} is no address"),
+        RecipientsProblem::NoAddress { value } => format!("{value} is not an address"),
         RecipientsProblem::TaskBytes => {
             format!("the requests to all participants together have more than {TASK_BYTES_MAX} bytes")
         }
@@ -182,7 +188,7 @@ fn result(problem: &ResultProblem) -> String {
         ResultProblem::NoJudgement => "/verdict must be true or false".to_owned(),
         ResultProblem::NoWorkflows => "/workflows must be a list of names".to_owned(),
         ResultProblem::UnknownWorkflow { at, name } => {
-            format!("/workflows/{at} is none of the assistant's workflows: {name}")
+            format!("/workflows/{at} is not one of the assistant's workflows: {name}")
         }
         ResultProblem::RepeatedWorkflow { at, name } => {
             format!("/workflows/{at} is in the list twice: {name}")

@@ -141,12 +141,12 @@ pub fn rule(open: &OpenGate) -> String {
             )
         }
         Some((Quorum::All, need)) if anybody && many > 0 => {
-            format!("Everybody who is notified must approve, each once: {need}.")
+            format!("Everybody who is notified must approve, each once. Approvals needed: {need}.")
         }
         Some((_, need)) if anybody => {
             format!("Anybody who may decide can approve, each once. Approvals needed: {need}.")
         }
-        Some((_, need)) => format!("{need} of the {many} asked must approve, each once."),
+        Some((_, need)) => format!("{need} of the {many} people asked must approve, each once."),
     };
     let ends = if voting.is_some() { " A rejection by anybody who may decide ends it." } else { "" };
     format!("{rule}{ends}{own}")

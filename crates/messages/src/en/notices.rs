@@ -7,8 +7,7 @@ use switchward_state::policy::{Shortage, time_text};
 
 use super::people::{names, so_far, who};
 
-const HOW_TO_DECIDE: &str =
-    "To decide, reply with a first line that says no more than \"approve\" or \"reject\".";
+const HOW_TO_DECIDE: &str = "To decide, reply with a first line that says only \"approve\" or \"reject\".";
 
 /// The subject of a notice; `about` is the subject of the request, or of the mail that it answers.
 pub(crate) fn subject(channel: Channel, about: &str, notice: &Notice) -> String {
@@ -59,38 +58,41 @@ pub(crate) fn body(about: &str, notice: &Notice) -> String {
             format!("{said}\nIt counts, and the request is still open: {}.", so_far(progress))
         }
         Notice::ApprovedBefore { progress } => format!(
-            "You have approved this request before, and that counts once: approving again changes nothing. To stop \
-             it, reply with a first line that says no more than \"reject\".\nThe request is still open: {}.",
+            "You have already approved this request, and each person counts once: approving again changes nothing. To \
+             reject it, reply with a first line that says only \"reject\".\nThe request is still open: {}.",
             so_far(progress)
         ),
         Notice::CannotApprove { shortage } => {
-            format!("Your approval has come and cannot be given now: {}.", cannot(shortage))
+            format!("Your approval was received, but the call cannot be approved now: {}.", cannot(shortage))
         }
         Notice::NotCounted { why } => not_counted(*why).to_owned(),
         Notice::Answered { receipt } => receipted("Your answer is recorded.", receipt),
         Notice::PassedOn => format!(
-            "Your reply was passed on as a question, and the request is still open: nothing is decided by it.\n\
+            "Your reply was passed on as a question. It decides nothing, and the request is still open.\n\
              {HOW_TO_DECIDE}"
         ),
         Notice::Commented => format!(
-            "Your reply was noted, and the request is still open: nothing is decided by it.\n{HOW_TO_DECIDE}"
+            "Your reply was recorded as a comment. It decides nothing, and the request is still open.\n\
+             {HOW_TO_DECIDE}"
         ),
         Notice::Late { at, closing } => format!(
             "Your reply came after this request was closed, and changes nothing.\nClosed at {}: {}.",
             time_text(*at),
             closed(closing)
         ),
-        Notice::ReplyReceived => "Your reply has come, and is passed on.".to_owned(),
-        Notice::ReplyUnclear => "Your reply has come, and nothing follows from it: its meaning is not clear. An answer \
-                                 is still expected."
-            .to_owned(),
+        Notice::ReplyReceived => "Your reply was received and passed on.".to_owned(),
+        Notice::ReplyUnclear => {
+            "Your reply was received, but it has no effect: its meaning is not clear. An answer is still expected."
+                .to_owned()
+        }
         Notice::ReplyUnexpected => {
-            "Your reply has come and is kept. No answer is expected at present, and nothing follows from it.".to_owned()
+            "Your reply was received and stored. It has no effect, because no answer is expected at present."
+                .to_owned()
         }
         Notice::ReplyUnproved => {
-            "Your reply has come, and nothing follows from it: it could not be verified that you sent it to this \
-             address. Some mail services do not sign the address that a mail goes to. Please answer from another one, \
-             or tell the person who wrote to you."
+            "Your reply was received, but it has no effect: it could not be verified that you sent it to this \
+             address. Some mail services do not sign the address that a mail goes to. Please answer from another mail \
+             service, or tell the person who wrote to you."
                 .to_owned()
         }
         Notice::Question { by, comment } => {
@@ -98,7 +100,7 @@ pub(crate) fn body(about: &str, notice: &Notice) -> String {
         }
         Notice::Assigned { by, to } => format!(
             "This request is no longer yours: {} has handed it to {to}, who is asked now. You need not answer it, and \
-             an answer of yours decides nothing.",
+             your answer would decide nothing.",
             who(&by.by, by.via)
         ),
     }
@@ -113,7 +115,7 @@ fn receipted(said: &str, receipt: &Receipt) -> String {
 fn decided(decision: Decision) -> String {
     match decision {
         Decision::Discuss => {
-            "Your reply was passed on as a question: nothing is approved by it, and this request is closed. If a \
+            "Your reply was passed on as a question. It approves nothing, and this request is closed. If a \
              decision is still needed, you will be asked again."
                 .to_owned()
         }
@@ -136,43 +138,43 @@ pub(crate) fn cannot(shortage: &Shortage) -> String {
 fn not_counted(why: NotCounted) -> &'static str {
     match why {
         NotCounted::Earlier => {
-            "Your reply is to an earlier mail of this request, and nothing is decided by it: you were asked again \
-             since.\nPlease reply to the newest mail."
+            "Your reply answers an earlier mail about this request and decides nothing: you have been asked again \
+             since then.\nPlease reply to the newest mail."
         }
         NotCounted::Own => {
-            "Your reply has come, and nothing is decided by it: you asked for this decision yourself, and somebody \
+            "Your reply was received, but it decides nothing: you asked for this decision yourself, and somebody \
              else must make it."
         }
         NotCounted::Foreign => {
-            "Your reply has come, and nothing is decided by it: it is to a mail that was sent to somebody else.\n\
+            "Your reply was received, but it decides nothing: it answers a mail that was sent to somebody else.\n\
              Please reply to the one that was sent to you."
         }
         NotCounted::Unseen => {
-            "Your reply has come, and nothing is approved by it: what is asked is too long for a mail, which showed \
-             the beginning of it.\nPlease look at all of it on the decision page, and decide there."
+            "Your reply was received, but it approves nothing: the request is too long for a mail, which showed only \
+             its beginning.\nPlease read all of it on the decision page, and decide there."
         }
         NotCounted::Empty => {
-            "Your reply had no words of its own, and the request is still open.\n\
-             To answer it, write above what you quote."
+            "Your reply contained no text of your own, and the request is still open.\n\
+             To answer it, write above the quoted text."
         }
         NotCounted::Unproved => {
-            "Your reply has come, and nothing is decided by it: it could not be verified that you sent it to this \
+            "Your reply was received, but it decides nothing: it could not be verified that you sent it to this \
              address. Some mail services do not sign the address that a mail goes to.\nPlease decide on the decision \
              page."
         }
         NotCounted::NoLongerRecipient => {
-            "Your reply has come, and nothing is decided by it: you are not asked any more. The request was given to \
-             somebody else, or you are no longer in the directory as one of those who decide."
+            "Your reply was received, but it decides nothing: you are not asked any more. The request was given to \
+             somebody else, or the directory does not lead to you any more."
         }
         NotCounted::ReceiverUnknown => {
-            "Your reply has come, and the request is still yours: the directory has no single person of the name that \
-             you gave.\nTo hand the request over, reply with a first line that says \"assign to\" and the name or the \
-             address of one person of the directory."
+            "Your reply was received, and the request is still yours: the directory has no single person with the \
+             name that you wrote.\nTo hand the request over, reply with a first line that says \"assign to\" and the \
+             name or the address of one person in the directory."
         }
         NotCounted::ReceiverUnfit => {
-            "Your reply has come, and the request has not been handed over: one of you asked for this decision or has \
-             approved it already, or the person whom you named is asked, too.\nTo hand the request over, name somebody \
-             else."
+            "Your reply was received, but the request has not been handed over: one of you asked for this decision or \
+             has already approved it, or the person whom you named is also asked.\nTo hand the request over, name \
+             somebody else."
         }
     }
 }

@@ -62,9 +62,11 @@ pub fn page_state<'p>(state: &PageState<'p>) -> Vec<Piece<'p>> {
         PageState::Own { person } => {
             around("■ You, ", person, ", asked for this yourself. Somebody else must decide.")
         }
-        PageState::NotListed { person } => {
-            around("■ You, ", person, ", are no longer in the directory for this. Somebody else must decide.")
-        }
+        PageState::NotListed { person } => around(
+            "■ You, ",
+            person,
+            ", cannot decide: the directory does not lead to you any more. Somebody else must decide.",
+        ),
         PageState::OwnBrowser { requester } => around(
             "■ This browser is known as ",
             requester,
@@ -378,7 +380,7 @@ pub fn form_text(text: FormText<'_>) -> Cow<'static, str> {
         FormText::Answer => "Your answer".into(),
         FormText::SendAnswer => "Send the answer".into(),
         FormText::HandOverTo => "Hand over to".into(),
-        FormText::HandOverToHint => "(a name or an address of your directory)".into(),
+        FormText::HandOverToHint => "(a name or an address from your directory)".into(),
         FormText::Optional => "(optional)".into(),
         FormText::HandOver => "Hand the request over".into(),
         FormText::HandOverHint => {
@@ -416,7 +418,7 @@ pub fn form_problem(problem: FormProblem) -> &'static str {
         FormProblem::NoQuestion => "Write your question first.",
         FormProblem::NoAnswer => "Write your answer first.",
         FormProblem::NoDecision => "Choose one of the decisions first.",
-        FormProblem::NoReceiver => "Write first whom the request is handed to.",
+        FormProblem::NoReceiver => "Write first who gets the request.",
     }
 }
 

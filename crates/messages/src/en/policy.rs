@@ -21,9 +21,9 @@ fn call_problem(problem: &CallProblem) -> String {
     match problem {
         CallProblem::Listed { capability } => format!("{capability} is on the deny list"),
         CallProblem::NobodyToAsk { capability } => {
-            format!("{capability} must be asked about, and nobody can be asked")
+            format!("a person must approve {capability}, and nobody can be asked")
         }
-        CallProblem::NotListed => "it is not on the list of what may be called".to_owned(),
+        CallProblem::NotListed => "it is not on the list of allowed calls".to_owned(),
         CallProblem::UnlistedNobodyToAsk => "no rule matches, and nobody can be asked".to_owned(),
         CallProblem::DeniedByDefault { layer, set_in } => {
             let who = match set_in {
@@ -36,23 +36,25 @@ fn call_problem(problem: &CallProblem) -> String {
         }
         CallProblem::Paused => "the session is paused".to_owned(),
         CallProblem::Reviewed => "a person reviews this step first".to_owned(),
-        CallProblem::NoSender => "the mail names no sender, and only some may send".to_owned(),
-        CallProblem::NoRecipient => "the mail names no recipient, and only some may receive".to_owned(),
+        CallProblem::NoSender => "the mail has no sender, and only listed senders may send".to_owned(),
+        CallProblem::NoRecipient => {
+            "the mail has no recipient, and only listed recipients may receive".to_owned()
+        }
         CallProblem::SenderNotListed { address } => format!("{address} may not send"),
         CallProblem::RecipientNotListed { address } => format!("{address} may not receive"),
-        CallProblem::NoAddress { field } => format!("{field} holds something that is no address"),
+        CallProblem::NoAddress { field } => format!("{field} holds something that is not an address"),
         CallProblem::Arguments { diagnostic } => diagnostic.clone(),
     }
 }
 
 /// Says that a person must approve this call first, and what to do then.
 fn call_asked(capability: &str) -> String {
-    format!("a person must approve {capability} with these arguments; repeat the same call then")
+    format!("a person must approve {capability} with these arguments; then repeat the same call")
 }
 
 /// Why a call is allowed: the rule that says so, if any does.
 fn call_allowed(capability: &str, rule: Option<&MatchedRule>) -> String {
-    let Some(rule) = rule else { return format!("nothing speaks about {capability}, so it is allowed") };
+    let Some(rule) = rule else { return format!("no rule or default covers {capability}, so it is allowed") };
     if !rule.capability.is_empty() {
         return format!("{} allows {}", rule.layer, rule.capability);
     }
@@ -68,9 +70,11 @@ fn call_allowed(capability: &str, rule: Option<&MatchedRule>) -> String {
 /// What leaves no capacity for a call, as a part of a sentence.
 #[must_use]
 pub fn shortage(shortage: &Shortage) -> String {
-    let by = |layer: &Option<String>| layer.as_ref().map_or_else(String::new, |it| format!(", as {it} says"));
+    let by = |layer: &Option<String>| {
+        layer.as_ref().map_or_else(String::new, |it| format!(" (limit set by {it})"))
+    };
     match shortage {
-        Shortage::Grants { most } => format!("{most} approved calls are not yet made"),
+        Shortage::Grants { most } => format!("{most} approved calls have not been made yet"),
         Shortage::Money { used, most, layer } => {
             format!("the session has used or reserved {used} USD of its {most} USD{}", by(layer))
         }

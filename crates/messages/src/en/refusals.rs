@@ -78,7 +78,10 @@ fn resolved(rejection: &Rejection) -> String {
     let by = who(&by, via);
     let number = |name| fact(rejection, name).parse().ok();
     if let (Some(have), Some(need)) = (number("approvals"), number("approvals_needed")) {
-        return format!("{by} has approved before, which counts once: {} so far.", approvals(have, need));
+        return format!(
+            "{by} has already approved, and each person counts once: {} so far.",
+            approvals(have, need)
+        );
     }
     let when = match fact(rejection, "at_ms").parse() {
         Ok(ms) => format!("Closed at {}: ", at(Time(ms))),
@@ -106,7 +109,8 @@ fn credential(rejection: &Rejection) -> &'static str {
 
 fn own(rejection: &Rejection) -> String {
     if fact(rejection, "field") == "to" {
-        return "They asked for this decision themselves, and cannot get the request. Please name somebody else."
+        return "They asked for this decision themselves, so they cannot take over the request. Please name \
+                somebody else."
             .to_owned();
     }
     "You asked for this yourself. Somebody else must decide.".to_owned()
@@ -114,7 +118,8 @@ fn own(rejection: &Rejection) -> String {
 
 fn not_an_approver(rejection: &Rejection) -> String {
     if fact(rejection, "problem") == "not_in_directory" {
-        return "You were asked because the directory named you, and it does not any more. Somebody else must decide."
+        return "You were asked because the directory named you, and it does not name you any more. Somebody \
+                else must decide."
             .to_owned();
     }
     match fact(rejection, "approvers") {
@@ -137,19 +142,21 @@ fn field(rejection: &Rejection) -> String {
     let most = fact(rejection, "max");
     match (field.as_str(), problem.as_str()) {
         ("to", "unknown") => {
-            "The directory has no single person of this name. Please write a name or an address of the directory."
+            "The directory has no single person with this name. Please write a name or an address from the \
+             directory."
                 .to_owned()
         }
         ("to", "counted") => {
-            "They are asked or have approved already, and each person counts once. Please name somebody else."
+            "They are already asked or have already approved, and each person counts once. Please name \
+             somebody else."
                 .to_owned()
         }
         ("answer", _) if most.is_empty() => form_problem(FormProblem::NoAnswer).to_owned(),
         ("answer" | "comment" | "to", _) if !most.is_empty() => {
-            format!("What you wrote is too long: at most {most} bytes are taken.")
+            format!("What you wrote is too long: at most {most} bytes are accepted.")
         }
         _ if !rejection.allowed.is_empty() => {
-            format!("This request takes one of these decisions: {}.", clean(&rejection.allowed.join(", ")))
+            format!("This request accepts one of these decisions: {}.", clean(&rejection.allowed.join(", ")))
         }
         _ => form_problem(FormProblem::Changed).to_owned(),
     }

@@ -15,7 +15,7 @@ pub fn session_warning(warning: &SessionWarning) -> String {
             format!("{state}: a message is not sent: {}", outbox_excess(*excess))
         }
         SessionWarning::EndpointsFull { count } => {
-            format!("{count} messages to endpoints are not sent: too many have not arrived")
+            format!("{count} messages to endpoints are not sent: too many others have not arrived")
         }
         SessionWarning::StillCapped { layer, cap } => still_caps(layer, Micros(*cap)),
         SessionWarning::NotCarriedOver { key, workflow } => {
@@ -27,7 +27,7 @@ pub fn session_warning(warning: &SessionWarning) -> String {
             format!("{state}: {}, which is ignored", fault(ignored))
         }
         SessionWarning::NoParticipants { state } => {
-            format!("{state}: nobody takes part in the task, and it is done")
+            format!("{state}: the task has no participants, so it is done")
         }
         SessionWarning::WaitedDataFull { problem } => {
             format!("data that waited for an approval do not fit any more: {}", write_problem(problem))
@@ -36,7 +36,7 @@ pub fn session_warning(warning: &SessionWarning) -> String {
             format!("{name} is to be notified, and leads to no address now")
         }
         SessionWarning::NoRecipients { fault: of_gate } => {
-            format!("nobody can be asked, and the state is not left: {}", fault(of_gate))
+            format!("nobody can be asked, so the session stays in this state: {}", fault(of_gate))
         }
         SessionWarning::AtGate { gate, trouble } => at_gate(*gate, trouble),
     }
@@ -52,11 +52,12 @@ fn at_gate(gate: OpenId, trouble: &GateTrouble) -> String {
             "gate {gate} needs {need} approvals and notifies {asks} who may decide: others must approve as well"
         ),
         GateTrouble::SharedAddresses { people, addresses } => {
-            format!("gate {gate} asks {people} people at {addresses} addresses: each approves once")
+            let noun = if *people == 1 { "person" } else { "people" };
+            format!("gate {gate} asks {people} {noun} at {addresses} addresses: each approves once")
         }
         GateTrouble::Unnotified { why } => format!("nobody is notified of gate {gate}: {}", no_audience(why)),
         GateTrouble::NotInDirectory { who } => {
-            format!("gate {gate} does not ask {}: not in the directory", who.join(", "))
+            format!("gate {gate} does not ask {}: they are not in the directory", who.join(", "))
         }
         GateTrouble::NobodyElse { fault: of_round } => {
             format!("nobody else is asked at gate {gate} in its next round: {}", fault(of_round))
@@ -84,7 +85,7 @@ fn no_audience(why: &NoAudience) -> String {
 /// A policy of the tenant caps a session.
 fn still_caps(layer: &str, cap: Micros) -> String {
     format!(
-        "{layer} still caps the session at {cap} USD; only the tenant's admin changes that, by setting another version \
-         of the policy"
+        "{layer} still caps the session at {cap} USD; only an admin of the tenant can change that, by setting another \
+         version of the policy"
     )
 }

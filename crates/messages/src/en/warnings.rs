@@ -10,7 +10,7 @@ pub fn warning(warning: &Warning) -> String {
     match warning {
         Warning::NoRecipients => "nobody is notified of it".to_owned(),
         Warning::OnlyRequester { to } => {
-            format!("nobody is notified but {}, who asked and cannot decide", to.join(", "))
+            format!("nobody is notified except {}, who asked for this and cannot decide", to.join(", "))
         }
         Warning::Unreachable => "no mail reaches anybody who may decide".to_owned(),
         Warning::Waiting { to, more, full } => {
@@ -19,25 +19,25 @@ pub fn warning(warning: &Warning) -> String {
             format!("not notified before {until}: {names}{more}; {cap}")
         }
         Warning::AllOfNobody => {
-            "all who are notified must approve, and nobody is: one approval decides".to_owned()
+            "everybody who is notified must approve, and nobody is notified: one approval decides".to_owned()
         }
         Warning::FewNotified { need, can } => {
-            format!("it takes {need} approvals, and only {can} of those who are notified may decide")
+            format!("{need} approvals are required, and only {can} of those who are notified may decide")
         }
         Warning::TooFewRecipients { wanted, can, need } => {
             format!(
-                "{wanted} approvals are required, and only {can} of those who are asked may decide: it takes {need}"
+                "{wanted} approvals are required, and only {can} of those who are asked may decide: {need} are enough"
             )
         }
         Warning::NotInDirectory { who } => {
-            format!("{who} is not asked: data or the start names them, and the directory does not hold them")
+            format!("{who} is not asked: data or the start names them, and they are not in the directory")
         }
         Warning::NoLongerListed { who } => format!(
-            "no longer in the directory, and so cannot decide any more: {}; somebody else can be assigned",
+            "{}: the directory does not lead to them any more, so they cannot decide; somebody else can be assigned",
             who.join(", ")
         ),
         Warning::UnprovedBounce { to } => format!(
-            "a bounce that anybody could have sent says that no mail reaches {to}; nothing follows from it"
+            "a bounce that anybody could have sent says that no mail reaches {to}; it changes nothing"
         ),
     }
 }

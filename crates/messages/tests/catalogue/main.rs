@@ -191,7 +191,7 @@ const WARNINGS: [&str; 10] = [
     "few asked",
     "not in the directory",
     "unproved bounce",
-    "no longer in the directory",
+    "no longer listed",
 ];
 
 /// A variant that is missing here does not compile; one that has no sample fails the test.

@@ -183,7 +183,7 @@ fn address(field: &'static str, text: &str) -> Result<String, BadMail> {
         return Ok(text.to_owned());
     }
     let shown = &text[..text.floor_char_boundary(RESULT_SHOWN_BYTES_MAX.min(text.len()))];
-    let message = format!("holds {shown:?}, which is no address such as ann@example.com");
+    let message = format!("holds {shown:?}, which is not an address such as ann@example.com");
     Err(BadMail { field, problem: message })
 }
 

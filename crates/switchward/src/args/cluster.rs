@@ -73,11 +73,12 @@ Examples:
   switchward cluster status
   switchward cluster status -o json
 
-Needs the key of an operator or admin of the server's first tenant. Any server answers; it asks the others, each for at most \
-a second. What a server does not answer is unknown. LAG is the number of log entries that a replica lacks, LOG the longest \
-log that a replica of the group keeps, CONTACT the time since a leader's last contact with the server, CLOCK how far its \
-clock is ahead of the median of all servers' clocks. A clock that differs by more than two seconds is undecided if no majority \
-says which one is right; else its server leads nothing.")]
+Needs the key of an operator or admin of the server's first tenant. Any server answers; it asks the others and waits \
+at most a second for each. What a server does not answer is shown as unknown. LAG is the number of log entries that \
+a replica lacks, LOG the longest log that a replica of the group keeps, CONTACT the time since a leader's last \
+contact with the server, CLOCK how far its clock is ahead of the median of all servers' clocks. If a clock differs \
+by more than two seconds and no majority says which clock is right, it is shown as undecided. If a majority says \
+that it is wrong, its server leads nothing.")]
     Status(On<ClusterStatus>),
     /// Compare the replicas of each group: whether all servers hold the same rows.
     #[command(after_help = "\

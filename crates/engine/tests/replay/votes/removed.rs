@@ -44,7 +44,11 @@ impl Table {
                 let no = done.unwrap_err();
                 let fact = no.fact_named("problem");
                 assert_eq!((no.reason, fact), (Reason::NotAnApprover, Some("not_in_directory")), "{person}");
-                assert!(no.message.contains("is no longer in the directory"), "{}", no.message);
+                assert!(
+                    no.message.contains("the directory does not lead to them any more"),
+                    "{}",
+                    no.message
+                );
             }
             assert!(self.open().is_some(), "{person} {how:?}");
         }
@@ -79,7 +83,7 @@ fn who_is_removed_decides_no_more_and_who_is_added_again_does() {
         if how == How::Mail {
             let sent = table.sent();
             assert_eq!((sent.len(), sent[0].0.as_str(), sent[0].1), (1, ANN, Purpose::Inform));
-            assert!(sent[0].2.contains("you are no longer in the directory"), "{sent:?}");
+            assert!(sent[0].2.contains("the directory does not lead to you any more"), "{sent:?}");
         } else {
             assert_eq!(table.say(how, ANN).unwrap_err().reason, Reason::NotAnApprover);
             assert!(table.open().is_some());

@@ -36,7 +36,7 @@ const SERVICES: &[(&str, &str, &str)] = &[
 ];
 
 const ON_THE_PAGE: &str = "Please decide on the decision page.";
-const HOW: &str = "reply with a first line that says no more than \"approve\" or \"reject\".";
+const HOW: &str = "reply with a first line that says only \"approve\" or \"reject\".";
 
 /// The host's authentication results for a mail whose signature covers these fields, and the signature.
 fn proof_headers(fields: &str) -> String {
