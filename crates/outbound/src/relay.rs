@@ -145,7 +145,9 @@ async fn send(
     out: &mut Out,
 ) -> Result<Option<Duration>, Failure> {
     let leasing = join_all(ready.iter().map(|((tenant, session, work), _)| async {
-        match submit(shard, *tenant, *session, lease(*work)).await {
+        // Not passed on to another leader: that one has looked for leases without a job already, see `adopt`.
+        let command = Command::of_server(*tenant, Scope::Session(*session), lease(*work));
+        match shard.submit_here(Arc::new(command)).await {
             Ok(Reply::Leased { fence, .. }) => Ok(Some(fence)),
             // A worker was faster, or the work is void.
             Ok(_) | Err(Failure::Rejected(_)) => Ok(None),

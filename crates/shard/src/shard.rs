@@ -216,11 +216,12 @@ impl Shard {
         }
     }
 
-    /// The same, only if this server leads.
+    /// As [`submit`](Self::submit), but only if this server leads: the command is never passed on. What it decides is in the
+    /// log that a later leader applies before it leads, or nowhere.
     ///
     /// # Errors
-    /// As [`Failure`] says.
-    pub(crate) async fn submit_here(&self, command: Arc<Command>) -> Result<Reply, Failure> {
+    /// As [`Failure`] says; [`Failure::Electing`] if another server leads.
+    pub async fn submit_here(&self, command: Arc<Command>) -> Result<Reply, Failure> {
         if self.draining() {
             return Err(Failure::Draining);
         }

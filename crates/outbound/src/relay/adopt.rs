@@ -2,6 +2,11 @@
 //! round has failed in between. The server that leads now publishes that work under the same leases, and so under the same
 //! names: a job that is on the bus already, or in progress, is not added again, and an outcome counts no matter which server has
 //! published the job.
+//!
+//! Chosen: a relay takes a lease only as the leader, and never through another server. So each lease without a job is in the
+//! log that a later leader has applied before it leads, and one look in each term finds them all. Rejected: a leader that
+//! publishes what servers have leased with which it has lost contact. Each lease would have to name its server, and would
+//! wait until contact counts as lost.
 
 use futures::future::join_all;
 use std::collections::BTreeMap;
