@@ -8,7 +8,7 @@ use std::sync::{
 };
 use switchward_engine::{PositionView, SessionView};
 use switchward_machine::{Digest, SessionId, WorkKind};
-use switchward_query::{Ask, GetAnswered, GetSession, Reader, Source};
+use switchward_query::{Ask, AskStale, GetAnswered, GetSession, Reader, Source};
 use switchward_shard::Cluster;
 use switchward_state::catalogue::{DefaultEffect, LinkAuth, Quota, Role};
 use switchward_state::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
@@ -227,7 +227,7 @@ impl Api {
     }
 
     /// The answer to a query, from the rows as this server has them.
-    pub(crate) fn ask_stale<Q: Ask>(&self, query: &Q) -> Result<Q::Answer, Refusal> {
+    pub(crate) fn ask_stale<Q: AskStale>(&self, query: &Q) -> Result<Q::Answer, Refusal> {
         stale::answer(&self.cluster, query)
     }
 

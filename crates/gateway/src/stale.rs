@@ -1,9 +1,9 @@
 //! Reads of rows as this server has them, for what every call needs: keys, tenants, webhook sources. A change of them holds
 //! on every server within a second; a server that is cut off from the catalogue's leader trusts its rows no longer than
-//! [`CATALOGUE_AGE_MAX`].
+//! [`CATALOGUE_AGE_MAX`]. What belongs to a bucket, which may move, is never read so: it is asked of the bucket's owner.
 
 use std::time::Duration;
-use switchward_query::{Ask, Reader, Source};
+use switchward_query::{AskStale, Reader, Source};
 use switchward_shard::Cluster;
 
 use crate::error::{Reason, Refusal};
@@ -18,7 +18,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// # Errors
 /// SHARD_ELECTING if the rows are the catalogue's and may be older than [`CATALOGUE_AGE_MAX`]; INTERNAL_ERROR if a row cannot
 /// be read.
-pub(crate) fn answer<Q: Ask>(cluster: &Cluster, query: &Q) -> Result<Q::Answer, Refusal> {
+pub(crate) fn answer<Q: AskStale>(cluster: &Cluster, query: &Q) -> Result<Q::Answer, Refusal> {
     if query.source() == Source::Catalogue && !cluster.catalogue().confirmed_within(CATALOGUE_AGE_MAX) {
         return Err(cut_off());
     }
@@ -32,7 +32,7 @@ pub(crate) fn answer<Q: Ask>(cluster: &Cluster, query: &Q) -> Result<Q::Answer, 
 /// As [`answer`]; SHARD_ELECTING if no leader answers.
 pub(crate) async fn find<Q, T>(cluster: &Cluster, query: &Q) -> Result<Option<T>, Refusal>
 where
-    Q: Ask<Answer = Option<T>>,
+    Q: AskStale<Answer = Option<T>>,
 {
     if let Some(found) = answer(cluster, query)? {
         return Ok(Some(found));

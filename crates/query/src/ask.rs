@@ -28,6 +28,11 @@ pub trait Ask: Evaluate {
     fn source(&self) -> Source;
 }
 
+/// A query that may be answered from rows as this server has them, however old: no map of the cluster moves these rows to
+/// another shard. What belongs to a bucket is asked of the bucket's owner: this server may be the last one to learn that
+/// the bucket has moved, and its replica of the new owner may not have the rows yet.
+pub trait AskStale: Ask {}
+
 /// The shard whose rows a query is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {

@@ -8,7 +8,7 @@ use switchward_state::catalogue::Tenant;
 use switchward_state::delivery::{EffectKind, EffectStatus, Endpoint, WebhookSource};
 use switchward_state::{IndexKey, Key, Kind, ReadRows as _, SharedRow, ViewError};
 
-use crate::ask::{Ask, Evaluate, Source};
+use crate::ask::{Ask, AskStale, Evaluate, Source};
 use crate::list::{Bounds, List, Rows};
 
 /// A query about what goes out, and about the sources of webhooks.
@@ -261,3 +261,5 @@ impl Ask for FindWebhookSource {
         Source::Catalogue
     }
 }
+
+impl AskStale for FindWebhookSource {}

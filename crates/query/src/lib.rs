@@ -31,7 +31,7 @@ pub use approval::{
     ApprovalQuery, CheckMailToken, FindLinkedGate, GateShown, GetGate, LinkedGate, ListGates, Origin,
     ShowGate,
 };
-pub use ask::{Ask, Evaluate, Reader, Sent, Source};
+pub use ask::{Ask, AskStale, Evaluate, Reader, Sent, Source};
 pub use catalogue::{
     CatalogueQuery, GetAssistant, GetDefinition, GetMachine, GetSourceVersion, GetVersion, ListAssistants,
     ListDefinitions, PinDefinitions, Pinning,

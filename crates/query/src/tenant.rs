@@ -10,7 +10,7 @@ use switchward_state::seal::Sealed;
 use switchward_state::session::Retention;
 use switchward_state::{Key, Kind, ReadRows as _, Row, SharedRow, View, ViewError, tenant_numbered};
 
-use crate::ask::{Ask, Evaluate, Source};
+use crate::ask::{Ask, AskStale, Evaluate, Source};
 use crate::list::{Bounds, Rows};
 
 /// The tenant of rows that are the server's own.
@@ -76,6 +76,8 @@ impl Ask for GetTenant {
     }
 }
 
+impl AskStale for GetTenant {}
+
 /// A tenant by its number. Answers `None` if there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetTenantNumbered {
@@ -97,6 +99,8 @@ impl Ask for GetTenantNumbered {
         Source::Catalogue
     }
 }
+
+impl AskStale for GetTenantNumbered {}
 
 /// Whether there is a tenant with this number, or was one that is deleted. A row that cannot be read counts as none.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -121,6 +125,8 @@ impl Ask for HasTenant {
         Source::Catalogue
     }
 }
+
+impl AskStale for HasTenant {}
 
 /// All tenants, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -169,6 +175,8 @@ impl Ask for ListTenantNames {
         Source::Catalogue
     }
 }
+
+impl AskStale for ListTenantNames {}
 
 /// The settings of a tenant: directory, policies, endpoints, retention. Answers `None` if none were set yet.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -244,6 +252,8 @@ impl Ask for GetMailRetention {
     }
 }
 
+impl AskStale for GetMailRetention {}
+
 /// What the mail tokens and reply tokens of a tenant are made with, sealed, the newest first. Answers an empty list if the
 /// tenant has none.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -268,6 +278,8 @@ impl Ask for GetMailKeys {
     }
 }
 
+impl AskStale for GetMailKeys {}
+
 /// An API key. Answers `None` if there is none of this id.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct GetApiKey {
@@ -289,6 +301,8 @@ impl Ask for GetApiKey {
         Source::Catalogue
     }
 }
+
+impl AskStale for GetApiKey {}
 
 /// The API keys of a tenant, by id.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]

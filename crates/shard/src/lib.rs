@@ -53,6 +53,7 @@ mod metrics;
 mod no_peers;
 mod outbox;
 mod own_runtime;
+mod owner_watch;
 mod peers;
 #[cfg(feature = "planted")]
 pub mod planted;
@@ -102,6 +103,7 @@ pub use members::{
 pub use metrics::ShardMetrics;
 pub use no_peers::NoPeers;
 pub use own_runtime::OwnRuntime;
+pub use owner_watch::{MapChanges, OwnerWatch};
 pub use peers::codec as raft_messages;
 pub use peers::{
     Peer, PeerConnection, PeerError, PeerRequest, PeerStream, RaftHandler, RaftLink, RaftNetwork, RaftPeers,

@@ -24,8 +24,9 @@ pub(crate) struct Routes {
     newest: AtomicU64,
     /// The newest epoch, for those who wait for a later one.
     followed: watch::Sender<u64>,
-    /// Held while a new map is taken in.
-    following: Mutex<()>,
+    /// The epoch of the map by which each bucket got its owner, as far as this server knows. Locked while a new map is taken
+    /// in, so that an epoch read after an owner is not older than that owner.
+    owned_since: Mutex<Box<[u64]>>,
 }
 
 impl Routes {
@@ -39,7 +40,7 @@ impl Routes {
             since: AtomicU64::new(FIRST_EPOCH),
             newest: AtomicU64::new(FIRST_EPOCH),
             followed: watch::Sender::new(FIRST_EPOCH),
-            following: Mutex::default(),
+            owned_since: Mutex::new(vec![FIRST_EPOCH; usize::from(BUCKETS)].into_boxed_slice()),
         }
     }
 
@@ -59,9 +60,20 @@ impl Routes {
         self.groups.get(self.position(bucket)).copied()
     }
 
+    /// The epoch of the map by which a bucket got the owner that it has now. If this server has missed a map in between, the
+    /// bucket may have had that owner before, too.
+    pub(crate) fn owned_since(&self, bucket: Bucket) -> u64 {
+        self.owned_since.lock()[usize::from(bucket.number())]
+    }
+
+    /// Notifies of each new map.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.followed.subscribe()
+    }
+
     /// Takes a map in, unless a later one is known.
     pub(crate) fn follow(&self, map: &ClusterMap) {
-        let _alone = self.following.lock();
+        let mut owned_since = self.owned_since.lock();
         let known = self.epochs();
         if map.epoch < known.newest {
             return;
@@ -74,8 +86,14 @@ impl Routes {
         let same = pairs().all(|(known, owner)| known.load(Ordering::Relaxed) == *owner);
         let own = MapEpochs::of(map.epoch, &map.buckets).since;
         // Between two maps of which one does not follow the other, buckets may have moved away and back.
-        let since = if same && map.epoch <= known.newest + 1 { own.min(known.since) } else { own };
-        pairs().for_each(|(known, owner)| known.store(*owner, Ordering::Relaxed));
+        let follows = map.epoch <= known.newest + 1;
+        let since = if same && follows { own.min(known.since) } else { own };
+        let any_may_have_moved = !follows && since > known.newest;
+        for ((before, owner), owned_since) in pairs().zip(owned_since.iter_mut()) {
+            if before.swap(*owner, Ordering::Relaxed) != *owner || any_may_have_moved {
+                *owned_since = map.epoch;
+            }
+        }
         self.since.store(since, Ordering::Release);
         self.newest.store(map.epoch, Ordering::Release);
         self.followed.send_replace(map.epoch);
@@ -146,6 +164,13 @@ mod tests {
         ClusterMap { buckets: BucketMap::Ranges(ranges.collect()), ..in_turn(epoch) }
     }
 
+    /// The map in turn, but for bucket 0.
+    fn one_moved(epoch: u64) -> ClusterMap {
+        let group = |number: u16| if number == 0 { 2 } else { u64::from(number % 3) + 1 };
+        let ranges = (0..BUCKETS).map(|first| BucketRange { first, group: group(first) });
+        ClusterMap { buckets: BucketMap::Ranges(ranges.collect()), ..in_turn(epoch) }
+    }
+
     fn owners(routes: &Routes) -> Vec<Option<u64>> {
         (0..BUCKETS).map(|number| routes.group_of(bucket(number))).collect()
     }
@@ -176,6 +201,20 @@ mod tests {
         assert_eq!(routes.epochs(), MapEpochs { since: 6, newest: 7 }, "it follows the one before");
         routes.follow(&shuffled(9));
         assert_eq!(routes.epochs(), MapEpochs { since: 9, newest: 9 }, "the one before was not seen");
+    }
+
+    #[test]
+    fn each_bucket_has_its_owner_since_the_map_that_moved_it() {
+        let routes = routes();
+        let since = || [0, 1].map(|number| routes.owned_since(bucket(number)));
+        routes.follow(&in_turn(4));
+        assert_eq!(since(), [1, 1], "buckets in turn have never moved");
+        routes.follow(&one_moved(5));
+        assert_eq!(since(), [5, 1]);
+        routes.follow(&one_moved(6));
+        assert_eq!(since(), [5, 1]);
+        routes.follow(&one_moved(8));
+        assert_eq!(since(), [8, 8], "by the map between, any may have moved away");
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Shards {
     }
 
     /// Which shard owns which bucket.
-    pub(crate) fn routes(&self) -> &Routes {
+    pub(crate) fn routes(&self) -> &Arc<Routes> {
         &self.routes
     }
 

@@ -7,14 +7,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, atomic::Ordering};
 use switchward_machine::{TenantId, Time};
-use switchward_query::{CheckRemoved, GetMailRetention};
+use switchward_query::{Ask as _, CheckRemoved, GetMailRetention, Reader};
 use switchward_shard::{Cluster, Failure};
 use switchward_state::session::Retention;
+use tokio::runtime::Handle;
 
 use super::{QuarantineStore, QuarantinedMail};
 use crate::api::Api;
 use crate::error::Refusal;
 use crate::limits::MAIL_KEPT_MS_MAX;
+use crate::refusals::unreadable;
 use crate::stale;
 
 /// Deletes the mail in this server's quarantine that is kept no longer, and returns how many mails that were. What cannot
@@ -47,7 +49,7 @@ async fn current(cluster: &Cluster) -> Result<(), Failure> {
 }
 
 fn sweep_quarantine(api: &Api, quarantine: &dyn QuarantineStore) -> u64 {
-    let mut sweep = Sweep { cluster: &api.cluster, now: api.cluster.now(), tenants: BTreeMap::new() };
+    let mut sweep = Sweep { api, now: api.cluster.now(), tenants: BTreeMap::new() };
     let mut deleted = 0;
     for mail in quarantine.list() {
         let ends = sweep.ends(&mail).map_err(|refusal| refusal.message().to_owned());
@@ -67,7 +69,7 @@ fn sweep_quarantine(api: &Api, quarantine: &dyn QuarantineStore) -> u64 {
 
 /// One look at all mail.
 struct Sweep<'a> {
-    cluster: &'a Cluster,
+    api: &'a Api,
     now: Time,
     /// How long mail of each tenant is kept, milliseconds; `None` of a tenant that is deleted.
     tenants: BTreeMap<TenantId, Option<u64>>,
@@ -82,15 +84,25 @@ impl Sweep<'_> {
         match mail.session {
             _ if age_ms > kept_ms => Ok(true),
             None => Ok(false),
-            Some(session) => stale::answer(self.cluster, &CheckRemoved { tenant, session, came: mail.at }),
+            Some(session) => self.is_removed(&CheckRemoved { tenant, session, came: mail.at }),
         }
+    }
+
+    /// Asks the owner of the session's bucket before mail is deleted: the rows here may be those of a former owner. What
+    /// they do not show is left to a later sweep.
+    fn is_removed(&self, query: &CheckRemoved) -> Result<bool, Refusal> {
+        let rows = Reader::stale(query.source().shard(&self.api.cluster));
+        if !rows.answer(query).map_err(unreadable)? {
+            return Ok(false);
+        }
+        Handle::current().block_on(self.api.ask(query))
     }
 
     fn kept_ms(&mut self, tenant: TenantId) -> Result<Option<u64>, Refusal> {
         if let Some(known) = self.tenants.get(&tenant) {
             return Ok(*known);
         }
-        let rules = stale::answer(self.cluster, &GetMailRetention { tenant })?;
+        let rules = stale::answer(&self.api.cluster, &GetMailRetention { tenant })?;
         let found = rules.map(|rules| kept_ms(&rules));
         self.tenants.insert(tenant, found);
         Ok(found)

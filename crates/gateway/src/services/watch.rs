@@ -7,7 +7,7 @@ use switchward_api::v1;
 use switchward_engine::SessionView;
 use switchward_machine::SessionId;
 use switchward_query::{GetSession, Reader, Source};
-use switchward_shard::{ContactWatch, Failure, Shard};
+use switchward_shard::{Cluster, ContactWatch, Failure, OwnerWatch, Shard};
 use switchward_state::limits::WEIGHT_DEFAULT;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
@@ -49,6 +49,32 @@ enum Rows {
     Applied,
 }
 
+/// What a stream at this server depends on: once it is lost, the session goes on elsewhere.
+struct Base {
+    /// The shard that owned the session's bucket when the stream began.
+    shard: Shard,
+    contact: ContactWatch,
+    owner: OwnerWatch,
+}
+
+impl Base {
+    fn of(cluster: &Cluster, id: SessionId) -> Self {
+        // Before the shard is looked for, so that no move falls between the two.
+        let owner = cluster.watch_owner(id.bucket());
+        let shard = cluster.shard_of(id.bucket()).clone();
+        Self { contact: shard.watch_contact(), shard, owner }
+    }
+
+    /// Waits until other servers may know of changes that this one does not see: it reaches no leader, or the bucket has
+    /// moved. Cancel safe.
+    async fn lost(&mut self) -> Refusal {
+        refusal(tokio::select! {
+            () = self.contact.lost() => Failure::Electing,
+            failure = self.owner.moved() => failure,
+        })
+    }
+}
+
 struct Watch {
     api: Api,
     caller: Caller,
@@ -63,9 +89,10 @@ struct Watch {
 impl Watch {
     async fn run(mut self) {
         // Watching begins before reading, so that no change falls between the two.
-        let shard = self.api.cluster.shard_of(self.id.bucket()).clone();
+        let mut base = Base::of(&self.api.cluster, self.id);
+        let shard = base.shard.clone();
         let mut watched = shard.watch(self.caller.tenant, self.id);
-        let (mut leadership, mut contact) = (shard.watch_leadership(), shard.watch_contact());
+        let mut leadership = shard.watch_leadership();
         let mut credentials = self.api.cluster.catalogue().watch_credentials();
         let mut draining = self.api.draining.subscribe();
         let mut needed = Rows::Confirmed;
@@ -73,8 +100,8 @@ impl Watch {
             // Cancelled, the stream ends: what was not sent is read from the history when it is resumed.
             let sent = tokio::select! {
                 biased;
-                () = contact.lost() => Err(refusal(Failure::Electing)),
-                sent = self.send_new(needed) => sent,
+                lost = base.lost() => Err(lost),
+                sent = self.send_new(&shard, needed) => sent,
             };
             match sent {
                 Ok(ControlFlow::Continue(())) => {}
@@ -91,8 +118,7 @@ impl Watch {
                 going_on = credentials.changed() => Ok(going_on),
                 // A replica that has failed is read in vain, which ends the stream.
                 going_on = leadership.changed() => Ok(going_on),
-                // Other servers may know of changes: this one reaches no leader.
-                () = contact.lost() => continue,
+                lost = base.lost() => return self.fail(lost).await,
                 () = begun(&mut draining) => Ok(false),
                 () = self.sender.closed() => return,
             };
@@ -100,7 +126,7 @@ impl Watch {
                 Ok(true) => {}
                 // The stream says OK only after the event that ended the session.
                 Ok(false) => return self.fail(refusal(Failure::Draining)).await,
-                Err(_) => match self.confirmed(&shard, &mut contact).await {
+                Err(_) => match self.confirmed(&mut base).await {
                     Ok(()) if self.heartbeat().await.is_ok() => {}
                     Ok(()) => return,
                     Err(refusal) => return self.fail(refusal).await,
@@ -109,11 +135,14 @@ impl Watch {
         }
     }
 
-    /// Returns when it is certain that this server has everything, so that it may say that there is nothing new.
-    async fn confirmed(&self, shard: &Shard, contact: &mut ContactWatch) -> Result<(), Refusal> {
+    /// Returns when it is certain that this server has everything, so that it may say that there is nothing new. A server that
+    /// is cut off from the catalogue would not learn that the bucket has moved.
+    async fn confirmed(&self, base: &mut Base) -> Result<(), Refusal> {
+        check_key(&self.api.cluster, &self.caller)?;
+        let shard = base.shard.clone();
         tokio::select! {
             read = shard.read() => read.map(drop).map_err(refusal),
-            () = contact.lost() => Err(refusal(Failure::Electing)),
+            lost = base.lost() => Err(lost),
         }
     }
 
@@ -122,20 +151,25 @@ impl Watch {
     }
 
     /// Sends what is new. Breaks after the event that ended the session, or when nobody reads any more.
-    async fn send_new(&mut self, needed: Rows) -> Result<ControlFlow<()>, Refusal> {
+    async fn send_new(&mut self, shard: &Shard, mut needed: Rows) -> Result<ControlFlow<()>, Refusal> {
         check_key(&self.api.cluster, &self.caller)?;
-        let source = Source::session(self.id);
         loop {
             let rows = match needed {
-                Rows::Confirmed => self.api.reader(source).await?,
-                Rows::Applied => Reader::stale(source.shard(&self.api.cluster)),
+                Rows::Confirmed => self.api.reader(Source::session(self.id)).await?,
+                Rows::Applied => Reader::stale(shard),
             };
             let weight = self.caller.settings.quotas.weight.unwrap_or(WEIGHT_DEFAULT);
             let permit = self.api.shares.wait(self.caller.tenant, weight).await?;
             let found = rows.answer(&GetSession { tenant: self.caller.tenant, session: self.id });
-            let session = found
-                .map_err(unreadable)?
-                .ok_or_else(|| Refusal::not_found("session", self.id.to_string()))?;
+            let session = match (found.map_err(unreadable)?, needed) {
+                (Some(session), _) => session,
+                // Only the owner knows whether the session is gone: its bucket may have moved away.
+                (None, Rows::Applied) => {
+                    needed = Rows::Confirmed;
+                    continue;
+                }
+                (None, Rows::Confirmed) => return Err(Refusal::not_found("session", self.id.to_string())),
+            };
             self.newest = session.session.sequence;
             let stop = || Ok(false);
             let wanted = Wanted { session: self.id, from: self.next, max: READ_MAX };

@@ -40,6 +40,7 @@ mod lists;
 mod mailing;
 mod masks;
 mod minority;
+mod moving;
 mod named;
 mod outside;
 mod page_codes;

@@ -8,6 +8,7 @@ use switchward_state::catalogue::{ClusterMap, MapEpochs, Server};
 use super::Cluster;
 use crate::failure::Failure;
 use crate::members::{self, ClusterStatus, HandOver, ServerReport};
+use crate::owner_watch::{MapChanges, OwnerWatch};
 use crate::verify::{self, GroupVerification, NotVerified};
 use crate::view::StateView;
 
@@ -57,6 +58,41 @@ impl Cluster {
     /// As of [`Shard::read`](crate::Shard::read).
     pub async fn read_of(&self, bucket: Bucket) -> Result<StateView, Failure> {
         self.0.read_of(bucket).await
+    }
+
+    /// Notifies when this server gets a new map of the cluster.
+    #[must_use]
+    pub fn watch_map(&self) -> MapChanges {
+        MapChanges::of(self.0.routes())
+    }
+
+    /// Notifies when a bucket gets another owner than [`shard_of`](Self::shard_of) returns from now on.
+    #[must_use]
+    pub fn watch_owner(&self, bucket: Bucket) -> OwnerWatch {
+        OwnerWatch::of(self.0.routes(), bucket)
+    }
+
+    /// Returns if these buckets have had the same owners since the map of this epoch, by each map that was acknowledged before
+    /// the call: for a reader who has read many rows as this server has them, and may have read a bucket at its former owner.
+    ///
+    /// # Errors
+    /// [`Failure::OtherMap`] if a bucket has moved; as of [`Shard::read`](crate::Shard::read) of the catalogue.
+    pub async fn confirm_owners(
+        &self,
+        buckets: impl IntoIterator<Item = Bucket> + Send,
+        epoch: u64,
+    ) -> Result<(), Failure> {
+        self.catalogue().read().await?;
+        // The rows are visible a moment before the routes follow them.
+        self.catalogue().group().shared.follow_map().map_err(|error| {
+            tracing::error!(%error, "failed to read the map of the cluster");
+            Failure::Internal
+        })?;
+        let routes = self.0.routes();
+        if buckets.into_iter().any(|bucket| routes.owned_since(bucket) > epoch) {
+            return Err(routes.other_map());
+        }
+        Ok(())
     }
 
     /// What this server says of itself and its replicas, without asking others.

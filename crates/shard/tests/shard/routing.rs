@@ -198,6 +198,43 @@ fn a_server_that_is_behind_routes_again_once_it_has_the_newer_map() {
 }
 
 #[test]
+fn who_has_read_for_long_learns_of_a_move_before_this_server_does() {
+    let runtime = callers();
+    let trio = opened(&runtime);
+    runtime.block_on(async {
+        let cluster = trio.cluster(NODES[1]);
+        let moves = session(&moved_keys("for long", 1)[0]).bucket();
+        let stays = Bucket::new(1).unwrap();
+        let in_turn = BucketMap::InTurn { groups: GROUPS - 1 };
+        assert_eq!(in_turn.group_of(stays), shuffled(2).buckets.group_of(stays));
+        let epoch = cluster.map_epochs().newest;
+        assert_eq!(cluster.confirm_owners([moves, stays], epoch).await, Ok(()));
+        set_map(&trio, shuffled(2)).await;
+        let moved = cluster.confirm_owners([stays, moves], epoch).await;
+        assert_eq!(moved, Err(Failure::OtherMap { epoch: 2 }));
+        assert_eq!(cluster.confirm_owners([stays], epoch).await, Ok(()));
+        assert_eq!(cluster.confirm_owners([moves], 2).await, Ok(()), "it has not moved again");
+    });
+    close(trio);
+}
+
+#[test]
+fn a_command_for_this_server_alone_is_not_passed_on() {
+    let runtime = callers();
+    let trio = opened(&runtime);
+    runtime.block_on(async {
+        let (follower, key) = (NODES[1], "here alone");
+        let shard = trio.cluster(follower).shard_of(session(key).bucket());
+        let command: Command = start(&definition(DEPLOY_GATE), key);
+        assert_eq!(shard.submit_here(command.clone().into()).await, Err(Failure::Electing));
+        assert_eq!(group_with(&trio, LEADER, key).await, None);
+        trio.cluster(follower).execute(command).await.unwrap();
+        assert_eq!(group_with(&trio, LEADER, key).await, Some(shard.number()));
+    });
+    close(trio);
+}
+
+#[test]
 fn a_server_alone_has_the_map_that_a_new_cluster_begins_with() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::open(&Setup::new(folder.path()));

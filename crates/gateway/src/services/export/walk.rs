@@ -54,6 +54,15 @@ impl<'r> ExportedSession<'r> {
     }
 }
 
+/// The bucket at which a page begins or ends; `None` is the end of the export.
+fn bucket_of(position: Option<Position>) -> u16 {
+    match position {
+        Some(Position::Change { .. }) => 0,
+        Some(Position::Session(spot)) => spot.bucket,
+        None => BUCKETS - 1,
+    }
+}
+
 impl<'c> Walk<'c> {
     pub(super) fn new(call: &'c Call<'c>, at: Time, size: usize) -> Self {
         Self { call, at, size, records: Vec::new(), bytes: 0, looked: 0, since: Instant::now() }
@@ -68,12 +77,19 @@ impl<'c> Walk<'c> {
         let call = self.call;
         let _scan = call.api.scans.begin(call.caller.tenant).await?;
         let catalogue = call.api.reader(Source::Catalogue).await?;
+        let map = call.api.cluster.map_epochs();
         // Every shard's rows are then at least as new as the export's time.
         for shard in call.api.cluster.shards() {
             Reader::linearizable(shard).await.map_err(refusal)?;
         }
-        let _permit = call.api.shares.enter(call.caller.tenant, call.weight()).await?;
-        beside::aside(|| self.look(&catalogue, position))
+        let permit = call.api.shares.enter(call.caller.tenant, call.weight()).await?;
+        let next = beside::aside(|| self.look(&catalogue, position))?;
+        drop(permit);
+        // A bucket that has moved meanwhile may have been read at its former owner, or here before its rows have come. The
+        // caller reads the page again by the same token.
+        let walked = bucket_of(Some(position))..=bucket_of(next);
+        call.api.cluster.confirm_owners(walked.filter_map(Bucket::new), map.newest).await.map_err(refusal)?;
+        Ok(next)
     }
 
     fn look(&mut self, catalogue: &Reader, position: Position) -> Result<Option<Position>, Refusal> {

@@ -7,7 +7,7 @@ use switchward_api::v1;
 use switchward_engine::WorkView;
 use switchward_machine::{OpenId, SessionId, Time, WorkKind};
 use switchward_query::{ListReady, Ready};
-use switchward_shard::{Cluster, Failure, Shard, Watched};
+use switchward_shard::{Cluster, Failure, MapChanges, Shard, Watched};
 use switchward_state::work::{LeaseWork, WorkCommand};
 use switchward_state::{Body, Reply, Scope};
 use tokio::time::Instant;
@@ -75,26 +75,36 @@ pub(super) async fn poll(
     }
 }
 
-/// Notifies when work of any shard is opened, released or finished.
-pub(super) struct News(Vec<Watched>);
+/// Notifies when work of any shard is opened, released or finished, and when buckets may have moved: what is ready in one that
+/// has moved was opened at its former owner.
+pub(super) struct News {
+    work: Vec<Watched>,
+    maps: MapChanges,
+}
 
 impl News {
     pub(super) fn of(cluster: &Cluster) -> Self {
-        Self(cluster.shards().iter().map(Shard::watch_work).collect())
+        Self { work: cluster.shards().iter().map(Shard::watch_work).collect(), maps: cluster.watch_map() }
     }
 
     /// Waits for the next change.
     ///
     /// Cancel safe: a change is not lost.
     pub(super) async fn come(&mut self) {
-        let mut any: FuturesUnordered<_> = self.0.iter_mut().map(Watched::changed).collect();
-        while let Some(changed) = any.next().await {
-            if changed {
-                return;
+        let mut any: FuturesUnordered<_> = self.work.iter_mut().map(Watched::changed).collect();
+        let come = async {
+            while let Some(changed) = any.next().await {
+                if changed {
+                    return;
+                }
             }
+            // Every shard is gone, and the server with them.
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = come => {}
+            true = self.maps.changed() => {}
         }
-        // Every shard is gone, and the server with them.
-        std::future::pending().await
     }
 }
 
