@@ -1,7 +1,9 @@
 //! Tenants: recorded changes, held effects, deletion.
 
 use switchward_state::catalogue::{CatalogueCommand, DeleteTenant};
-use switchward_state::delivery::{ChangeEndpoint, ChangeWebhookSource, DeliveryCommand, HoldEffects};
+use switchward_state::delivery::{
+    ChangeEndpoint, ChangeWebhookSource, DeliveryCommand, HoldEffects, WebhookSourceKind,
+};
 use switchward_state::session::SessionCommand;
 mod memory;
 
@@ -257,7 +259,7 @@ fn secrets_come_under_another_key_where_they_are_still_as_they_were() {
     let fixed = || TextSource::Fixed("x".into());
     let correlation =
         Correlation { session: fixed(), event_key: fixed(), data: String::new(), known_ms: None };
-    let (name, kind) = ("shop".to_owned(), "github".to_owned());
+    let (name, kind) = ("shop".to_owned(), WebhookSourceKind::Github);
     let secret = Some(SourceSecret { sealed: of("before"), until: None });
     let create = ChangeWebhookSource::Create { name: name.clone(), kind, secret, correlation };
     rows.catalogue(Body::Delivery(DeliveryCommand::WebhookSource(create))).expect("it is taken");

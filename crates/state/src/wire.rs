@@ -156,7 +156,65 @@ macro_rules! as_bytes {
     };
 }
 
-pub(crate) use {as_bytes, as_text};
+/// Defines an enum without fields that is stored and shown as the word of its variant.
+macro_rules! stored_words {
+    (
+        $(#[$about:meta])* $name:ident is $what:literal:
+        $($(#[$doc:meta])* $variant:ident = $word:literal,)*
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$doc])* $variant,)* }
+
+        impl $name {
+            /// All variants, in order.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// Returns the word that is stored and shown; it never changes.
+            #[must_use]
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+
+            /// Returns the variant with this word; `None` if there is none.
+            #[must_use]
+            pub fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.word() == word)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+
+        impl<C> minicbor::Encode<C> for $name {
+            fn encode<W: minicbor::encode::Write>(
+                &self,
+                e: &mut minicbor::Encoder<W>,
+                _: &mut C,
+            ) -> Result<(), minicbor::encode::Error<W::Error>> {
+                e.str(self.word())?.ok()
+            }
+        }
+
+        impl<'b, C> minicbor::Decode<'b, C> for $name {
+            fn decode(d: &mut minicbor::Decoder<'b>, _: &mut C) -> Result<Self, minicbor::decode::Error> {
+                let known = Self::from_word(d.str()?);
+                known.ok_or_else(|| minicbor::decode::Error::message(concat!("the word is no ", $what)))
+            }
+        }
+
+        impl<C> minicbor::CborLen<C> for $name {
+            fn cbor_len(&self, ctx: &mut C) -> usize {
+                minicbor::CborLen::cbor_len(self.word(), ctx)
+            }
+        }
+    };
+}
+
+pub(crate) use {as_bytes, as_text, stored_words};
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use switchward_state::delivery::{
     ChangeWebhookSource, Correlation, DeliveryEvent, SourceSecret, SourceSummary, TextSource, WebhookSource,
-    WebhookSourceFact,
+    WebhookSourceFact, WebhookSourceKind,
 };
 use switchward_state::limits::{
     DATA_KEY_BYTES_MAX, MESSAGE_KNOWN_MS_MAX, MESSAGE_KNOWN_MS_MIN, ROTATION_MS_MAX, SOURCE_NAME_CHARS_MAX,
@@ -15,7 +15,7 @@ use crate::turn::{Stop, Turn, check_etag, check_size, check_text};
 pub(crate) fn run(turn: &mut Turn<'_, '_>, change: &ChangeWebhookSource) -> Result<Reply, Stop> {
     match change {
         ChangeWebhookSource::Create { name, kind, secret, correlation } => {
-            create(turn, name, kind, secret.as_ref(), correlation)
+            create(turn, name, *kind, secret.as_ref(), correlation)
         }
         ChangeWebhookSource::Correlate { name, correlation, etag } => {
             check(correlation)?;
@@ -36,7 +36,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, change: &ChangeWebhookSource) -> Resu
 fn create(
     turn: &mut Turn<'_, '_>,
     name: &str,
-    kind: &str,
+    kind: WebhookSourceKind,
     secret: Option<&SourceSecret>,
     correlation: &Correlation,
 ) -> Result<Reply, Stop> {
@@ -54,7 +54,7 @@ fn create(
     }
     let source = WebhookSource {
         name: name.to_owned(),
-        kind: kind.to_owned(),
+        kind,
         secrets: secret.cloned().into_iter().collect(),
         correlation: correlation.clone(),
         revision: 0,

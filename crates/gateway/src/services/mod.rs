@@ -32,7 +32,7 @@ pub(crate) use clock::Advances;
 pub use clock::MovableClock;
 pub(crate) use mail::Deleted;
 pub use webhook_endpoints::{Pinged, Pings};
-pub(crate) use webhook_sources::kind_named;
+pub(crate) use webhook_sources::scheme_of;
 pub(crate) use worker::Claims;
 
 use switchward_api::v1::{

@@ -3,7 +3,8 @@
 use switchward_api::v1::{self, webhook_source_service_server::WebhookSourceService};
 use switchward_query::{GetWebhookSource, ListWebhookSources};
 use switchward_state::delivery::{
-    ChangeWebhookSource, Correlation, DeliveryCommand, SourceSecret, SourceSummary, TextSource, WebhookSource,
+    ChangeWebhookSource, Correlation, DeliveryCommand, SourceSecret, SourceSummary, TextSource,
+    WebhookSource, WebhookSourceKind,
 };
 use switchward_state::limits::{MESSAGE_KNOWN_MS, ROTATION_MS_MAX};
 use switchward_state::seal::SecretOf;
@@ -41,16 +42,17 @@ impl WebhookSourceService for Api {
         let requested = message.source.ok_or_else(|| Refusal::field("source", "is required"))?;
         let name = names::webhook_source(&call.caller, "source.name", &requested.name)?.to_owned();
         let kind = kind_of(known("source.kind", requested.kind)?)?;
-        if kind == SourceKind::None && !call.api.development {
+        if kind == WebhookSourceKind::None && !call.api.development {
             return Err(
                 Refusal::field("source.kind", "only a development server accepts the kind none").into()
             );
         }
-        let correlation = correlation(kind, &requested)?;
-        let text = secret_of(kind, message.secret)?;
+        let scheme = scheme_of(kind);
+        let correlation = correlation(scheme, &requested)?;
+        let text = secret_of(scheme, message.secret)?;
         let secret = text.as_ref().map(|text| sealed(&call, &name, text)).transpose()?;
         let kept = secret.clone();
-        let change = ChangeWebhookSource::Create { name, kind: kind.word().into(), secret, correlation };
+        let change = ChangeWebhookSource::Create { name, kind, secret, correlation };
         let row = changed(&call, request, async { Ok(change) }, &requested.name).await?;
         let (source, secret) = (Some(of_source(&call.caller, &row)), shown(&row, text, kept.as_ref()));
         Ok(Response::new(v1::CreateWebhookSourceResponse { source, secret }))
@@ -97,7 +99,7 @@ impl WebhookSourceService for Api {
         known::<v1::WebhookSourceKind>("source.kind", requested.kind)?;
         let change = async {
             let row = source(&call, &name, &requested.name).await?;
-            let (correlation, etag) = (correlation(kind_named(&row), &requested)?, requested.etag.clone());
+            let (correlation, etag) = (correlation(scheme_of(row.kind), &requested)?, requested.etag.clone());
             Ok(ChangeWebhookSource::Correlate { name, correlation, etag })
         };
         let row = changed(&call, request, change, &requested.name).await?;
@@ -117,7 +119,7 @@ impl WebhookSourceService for Api {
         let (etag, mut text, mut kept) = (message.expected_etag, None, None);
         let change = async {
             let row = source(&call, &name, &message.name).await?;
-            let secret = secret_of(kind_named(&row), message.secret)?;
+            let secret = secret_of(scheme_of(row.kind), message.secret)?;
             let secret = secret.ok_or_else(|| Refusal::field("name", "the source's kind has no secret"))?;
             let sealed = sealed(&call, &name, &secret)?;
             (text, kept) = (Some(secret), Some(sealed.clone()));
@@ -250,38 +252,40 @@ fn known_ms(kind: SourceKind, time: Option<prost_types::Duration>) -> Result<Opt
     ms_of(time).map(Some).ok_or_else(|| Refusal::field("source.known_time", "must not be negative"))
 }
 
-fn kind_of(kind: v1::WebhookSourceKind) -> Result<SourceKind, Refusal> {
+fn kind_of(kind: v1::WebhookSourceKind) -> Result<WebhookSourceKind, Refusal> {
     match kind {
-        v1::WebhookSourceKind::StandardWebhooks => Ok(SourceKind::StandardWebhooks),
-        v1::WebhookSourceKind::Github => Ok(SourceKind::Github),
-        v1::WebhookSourceKind::Stripe => Ok(SourceKind::Stripe),
-        v1::WebhookSourceKind::Slack => Ok(SourceKind::Slack),
-        v1::WebhookSourceKind::Bearer => Ok(SourceKind::Bearer),
-        v1::WebhookSourceKind::None => Ok(SourceKind::None),
+        v1::WebhookSourceKind::StandardWebhooks => Ok(WebhookSourceKind::StandardWebhooks),
+        v1::WebhookSourceKind::Github => Ok(WebhookSourceKind::Github),
+        v1::WebhookSourceKind::Stripe => Ok(WebhookSourceKind::Stripe),
+        v1::WebhookSourceKind::Slack => Ok(WebhookSourceKind::Slack),
+        v1::WebhookSourceKind::Bearer => Ok(WebhookSourceKind::Bearer),
+        v1::WebhookSourceKind::None => Ok(WebhookSourceKind::None),
         v1::WebhookSourceKind::Unspecified => {
             Err(Refusal::field("source.kind", "is required, for example WEBHOOK_SOURCE_KIND_GITHUB"))
         }
     }
 }
 
-/// The kind of a row. Only valid kinds are written; any other one proves nothing.
-pub(crate) fn kind_named(row: &WebhookSource) -> SourceKind {
-    kind_of_word(&row.kind)
-}
-
-fn kind_of_word(word: &str) -> SourceKind {
-    SourceKind::from_word(word).unwrap_or(SourceKind::None)
+/// Returns how messages of a source of this kind are verified.
+pub(crate) fn scheme_of(kind: WebhookSourceKind) -> SourceKind {
+    match kind {
+        WebhookSourceKind::StandardWebhooks => SourceKind::StandardWebhooks,
+        WebhookSourceKind::Github => SourceKind::Github,
+        WebhookSourceKind::Stripe => SourceKind::Stripe,
+        WebhookSourceKind::Slack => SourceKind::Slack,
+        WebhookSourceKind::Bearer => SourceKind::Bearer,
+        WebhookSourceKind::None => SourceKind::None,
+    }
 }
 
 fn of_source(caller: &Caller, row: &SourceSummary) -> v1::WebhookSource {
-    let known = kind_of_word(&row.kind);
-    let kind = match known {
-        SourceKind::StandardWebhooks => v1::WebhookSourceKind::StandardWebhooks,
-        SourceKind::Github => v1::WebhookSourceKind::Github,
-        SourceKind::Stripe => v1::WebhookSourceKind::Stripe,
-        SourceKind::Slack => v1::WebhookSourceKind::Slack,
-        SourceKind::Bearer => v1::WebhookSourceKind::Bearer,
-        SourceKind::None => v1::WebhookSourceKind::None,
+    let kind = match row.kind {
+        WebhookSourceKind::StandardWebhooks => v1::WebhookSourceKind::StandardWebhooks,
+        WebhookSourceKind::Github => v1::WebhookSourceKind::Github,
+        WebhookSourceKind::Stripe => v1::WebhookSourceKind::Stripe,
+        WebhookSourceKind::Slack => v1::WebhookSourceKind::Slack,
+        WebhookSourceKind::Bearer => v1::WebhookSourceKind::Bearer,
+        WebhookSourceKind::None => v1::WebhookSourceKind::None,
     };
     let parts = |source: &TextSource| match source {
         TextSource::Fixed(text) => (text.clone(), String::new()),
@@ -301,7 +305,22 @@ fn of_source(caller: &Caller, row: &SourceSummary) -> v1::WebhookSource {
         create_time: Some(timestamp(row.created)),
         update_time: Some(timestamp(row.updated)),
         etag: row.etag.clone(),
-        known_time: (known.covers() == Covers::Body)
+        known_time: (scheme_of(row.kind).covers() == Covers::Body)
             .then(|| duration(row.correlation.known_ms.unwrap_or(MESSAGE_KNOWN_MS))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_that_is_stored_can_be_verified() {
+        let stored: Vec<&str> = WebhookSourceKind::ALL.iter().map(|kind| kind.word()).collect();
+        let verified: Vec<&str> = SourceKind::ALL.iter().map(|kind| kind.word()).collect();
+        assert_eq!(stored, verified);
+        for kind in WebhookSourceKind::ALL {
+            assert_eq!(scheme_of(*kind).word(), kind.word());
+        }
     }
 }

@@ -25,7 +25,7 @@ use super::{answer, event};
 use crate::api::Api;
 use crate::auth::Caller;
 use crate::error::Refusal;
-use crate::services::kind_named;
+use crate::services::scheme_of;
 use crate::stale;
 use crate::{auth, names};
 
@@ -57,7 +57,7 @@ async fn take(
     let id = prove(api, tenant.id, &source, headers, body)?;
     api.webhook_rates.take(&(tenant.id, source.name.clone()), api.cluster.now())?;
     let said: Value = read(body)?;
-    match with_headers(headers, |headers| greeting(kind_named(&source), headers, &said)) {
+    match with_headers(headers, |headers| greeting(scheme_of(source.kind), headers, &said)) {
         Some(Greeting::Ping) => return Ok(Outcome::Greeted(json!({ "pong": true }))),
         Some(Greeting::Challenge(challenge)) => {
             return Ok(Outcome::Greeted(json!({ "challenge": challenge })));
@@ -94,7 +94,7 @@ async fn take(
 /// Returns what identifies a copy of the message, if its signature does not cover a time.
 fn once(source: &WebhookSource, body: &Bytes) -> Option<Once> {
     let known_ms = source.correlation.known_ms.unwrap_or(MESSAGE_KNOWN_MS);
-    match kind_named(source).covers() {
+    match scheme_of(source.kind).covers() {
         // One secret and one body have one signature: the body stands for it, and under the secret before it too.
         Covers::Body => {
             let signed = Digest::of_parts(&[source.name.as_bytes(), body]);
@@ -126,8 +126,9 @@ fn prove(
     let secrets: Vec<&str> = secrets.iter().map(|secret| secret.as_str()).collect();
     let unsigned = if api.development { Unproven::Allowed } else { Unproven::Refused };
     let now = Duration::from_millis(now.0);
-    let verified =
-        with_headers(headers, |headers| verify(kind_named(source), &secrets, headers, body, now, unsigned));
+    let verified = with_headers(headers, |headers| {
+        verify(scheme_of(source.kind), &secrets, headers, body, now, unsigned)
+    });
     verified.map(|verified| verified.id).map_err(|why| {
         // For the operator who set the source up; the sender does not learn the reason.
         tracing::info!(source = source.name, why = why.word(), "a webhook was refused");

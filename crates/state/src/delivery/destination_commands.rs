@@ -2,7 +2,9 @@
 
 use minicbor::{Decode, Encode};
 
-use crate::delivery::{Correlation, DeliveryDetail, DisabledReason, FailureCode, SourceSecret};
+use crate::delivery::{
+    Correlation, DeliveryDetail, DisabledReason, FailureCode, SourceSecret, WebhookSourceKind,
+};
 use crate::seal::Sealed;
 
 /// What changes about a source of webhooks.
@@ -14,9 +16,9 @@ pub enum ChangeWebhookSource {
         /// Its name: `[a-z0-9-]`, 1 to 63 characters.
         #[n(0)]
         name: String,
-        /// The word of how it proves who it is.
+        /// How it is authenticated.
         #[n(1)]
-        kind: String,
+        kind: WebhookSourceKind,
         /// What with; none for a kind that proves nothing.
         #[n(2)]
         secret: Option<SourceSecret>,

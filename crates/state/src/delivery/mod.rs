@@ -23,6 +23,7 @@ mod outgoing;
 mod republish;
 mod summary;
 mod webhook_source;
+mod webhook_source_kind;
 
 pub use command::DeliveryCommand;
 pub use command::{
@@ -50,3 +51,4 @@ pub use outgoing::{BadMail, Draft, Outgoing};
 pub use republish::{PublishedEvent, Republish};
 pub use summary::{EffectKind, EffectStatus, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary};
 pub use webhook_source::{Correlation, SourceSecret, TextSource, WebhookSource};
+pub use webhook_source_kind::WebhookSourceKind;

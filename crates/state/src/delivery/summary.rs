@@ -5,6 +5,7 @@ use switchward_machine::{Channel, Digest, OpenId, Time};
 
 use crate::delivery::{
     Correlation, DeliveryFailure, DisabledReason, Effect, EffectBody, Endpoint, SourceSecret, WebhookSource,
+    WebhookSourceKind,
 };
 use crate::seal::Sealed;
 
@@ -56,9 +57,9 @@ pub struct SourceSummary {
     /// The name in the source's path.
     #[n(0)]
     pub name: String,
-    /// The word of how it proves who it is.
+    /// How it is authenticated.
     #[n(1)]
-    pub kind: String,
+    pub kind: WebhookSourceKind,
     /// Which event of which session a message is.
     #[n(2)]
     pub correlation: Correlation,
@@ -82,7 +83,7 @@ impl SourceSummary {
     pub fn of(source: &WebhookSource) -> Self {
         Self {
             name: source.name.clone(),
-            kind: source.kind.clone(),
+            kind: source.kind,
             correlation: source.correlation.clone(),
             created: source.created,
             updated: source.updated,

@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Digest, TenantId, Time};
 use zeroize::Zeroizing;
 
+use crate::delivery::WebhookSourceKind;
 use crate::seal::{KeyRing, Sealed, SecretOf};
 
 #[cfg(doc)]
@@ -15,9 +16,9 @@ pub struct WebhookSource {
     /// Its name; never changes.
     #[n(0)]
     pub name: String,
-    /// The word of how it proves who it is; never changes. Its meaning is known to the code that receives messages.
+    /// How it is authenticated; never changes.
     #[n(1)]
-    pub kind: String,
+    pub kind: WebhookSourceKind,
     /// The secrets that it is verified with: the current one first, then the one before it while that is still valid.
     #[n(2)]
     pub secrets: Vec<SourceSecret>,

@@ -8,7 +8,7 @@ use switchward_state::catalogue::{
 };
 use switchward_state::delivery::{
     Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, EffectKind, EffectSummary, EndpointSummary,
-    SecretsSummary, SourceSummary, TextSource,
+    SecretsSummary, SourceSummary, TextSource, WebhookSourceKind,
 };
 use switchward_state::policy::TenantPolicy;
 use switchward_state::session::{Meters, Retention, RetentionRule};
@@ -126,7 +126,7 @@ fn source() -> Reply {
     };
     Reply::Source(Box::new(SourceSummary {
         name: "shop".into(),
-        kind: "github".into(),
+        kind: WebhookSourceKind::Github,
         correlation,
         created: Time(1),
         updated: Time(2),

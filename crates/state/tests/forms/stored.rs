@@ -39,7 +39,7 @@ use switchward_state::catalogue::{
 use switchward_state::delivery::{
     Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, Effect, EffectBody, EffectProgress,
     EffectSource, Endpoint, EndpointHealth, EventSubject, FailureCode, MailHead, MessageText, Outbox,
-    Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact,
+    Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact, WebhookSourceKind,
 };
 use switchward_state::policy::{
     Authorized, CallEffect, CallGrounds, HeldSince, LedgerRow, LimitCheck, LimitOutcome, PolicyFact,
@@ -180,7 +180,7 @@ fn webhook_source() -> WebhookSource {
     let secret = |text: &str, until| SourceSecret { sealed: sealed(text), until };
     WebhookSource {
         name: "shop".into(),
-        kind: "github".into(),
+        kind: WebhookSourceKind::Github,
         secrets: vec![secret("sixteen letters.", None), secret("those before them", Some(Time(9)))],
         correlation: Correlation {
             session: TextSource::Pointer("/order/id".into()),

@@ -5,7 +5,7 @@ use switchward_state::Body;
 use switchward_state::delivery::{
     AckEffect, Attempt, ChangeEndpoint, ChangeWebhookSource, Correlation, DeferEffect, DeliveryCommand,
     DeliveryDetail, DisabledReason, DismissEffect, EventSubject, FailEffect, FailureCode, HoldEffects,
-    PublishedEvent, RecordBounce, Republish, RetryEffect, SourceSecret, TextSource,
+    PublishedEvent, RecordBounce, Republish, RetryEffect, SourceSecret, TextSource, WebhookSourceKind,
 };
 
 use super::catalogue::sealed;
@@ -57,7 +57,7 @@ fn sources() -> Vec<ChangeWebhookSource> {
     vec![
         ChangeWebhookSource::Create {
             name: name(),
-            kind: "github".into(),
+            kind: WebhookSourceKind::Github,
             secret: Some(secret()),
             correlation: correlation(),
         },
