@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use switchward_expr::{APPROVALS, REJECTIONS, decision_line};
 use switchward_mail::incoming::{
-    Dns, Envelope, Peer, Reply, Settings, Sorted, Unusable, authenticate, head, legible, sort,
+    Dns, Envelope, Peer, ProofReason, Reply, Settings, Sorted, Unusable, authenticate, head, legible, sort,
 };
 use switchward_mail::limits::{
     LEGIBLE_HEADERS_BYTES_MAX, LEGIBLE_TEXT_BYTES_MAX, MESSAGE_BYTES_MAX, TEXT_BYTES_MAX, TOKENS_MAX,
@@ -91,7 +91,7 @@ fn check_reply(bytes: &[u8], reply: &Reply, settings: &Settings, harness: &Harne
     for token in &reply.tokens {
         let asked = authenticate(bytes, &token.text, &harness.envelope, settings, &harness.dns);
         let proof = harness.runtime.block_on(asked);
-        assert_ne!(proof.detail, ["breaks_reader"], "authenticating the message fails");
+        assert_ne!(proof.detail, [ProofReason::BreaksReader], "authenticating the message fails");
         assert!(
             !proof.is_signed() || reply.from.text.contains('@'),
             "an unauthenticated message has an author"

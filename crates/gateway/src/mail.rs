@@ -3,6 +3,7 @@
 //! All transports call one function, [`MailIngress::ingest`]. Its order and its reasons are those of
 //! [`switchward_mail::incoming`]; this module acts on the result. Who may decide is the engine's decision.
 
+mod evidence;
 mod http;
 mod keep;
 mod ledger;
@@ -14,12 +15,10 @@ mod sweep;
 use std::sync::Arc;
 use switchward_machine::{Digest, TenantId, WorkKind};
 use switchward_mail::incoming::{
-    Authentication, Bounce, Check, Dns, Envelope, Proof, Reply as Written, Settings, Sorted, authenticate,
+    Authentication, Bounce, Dns, Envelope, ProofReason, Reply as Written, Settings, Sorted, authenticate,
     head, sort,
 };
-use switchward_state::approval::{
-    ApprovalCommand, CheckedBy, MailCheck, MailToken, OriginProof, RecordReply, ReplyEvidence, ReplyOutcome,
-};
+use switchward_state::approval::{ApprovalCommand, MailToken, RecordReply, ReplyOutcome};
 use switchward_state::catalogue::Role;
 use switchward_state::delivery::{DeliveryCommand, RecordBounce};
 use switchward_state::limits::REPLY_BYTES_MAX;
@@ -191,7 +190,7 @@ impl MailIngress {
                     let proof = authenticate(raw, text, envelope, &self.settings, &self.dns);
                     Beside::new(raw.len(), None, proof).await
                 }
-                Ok(Origin::Unknown) => Authentication::none("not_asked"),
+                Ok(Origin::Unknown) => Authentication::none(ProofReason::NotChecked),
                 Err(refusal) => return refused(&refusal),
             };
             if self.waits(&reply, &proof) {
@@ -235,7 +234,7 @@ impl MailIngress {
             vouched: false,
             model: self.api.own.contains(&WorkKind::Classify),
             token: Some(token),
-            evidence: Some(evidence(proof, reply.suspicious)),
+            evidence: Some(evidence::of(reply, proof)),
             limits: None,
         }
     }
@@ -279,36 +278,6 @@ fn one_reply(reply: &Written, proof: &Authentication) -> Digest {
 fn subject(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     line[..line.floor_char_boundary(SUBJECT_BYTES_MAX)].trim().to_owned()
-}
-
-/// The evidence about a reply's origin, for the history.
-fn evidence(proof: &Authentication, suspicious: bool) -> ReplyEvidence {
-    ReplyEvidence {
-        proof: match (proof.is_signed(), proof.aligned) {
-            (true, _) => OriginProof::Signed,
-            (false, true) => OriginProof::Aligned,
-            (false, false) => OriginProof::NotAligned,
-        },
-        by: match proof.how {
-            Proof::Computed => CheckedBy::Server,
-            Proof::TrustedHost => CheckedBy::TrustedHost,
-        },
-        dkim: check(proof.dkim),
-        spf: check(proof.spf),
-        dmarc: check(proof.dmarc),
-        hidden_text: suspicious,
-        reasons: proof.detail.iter().map(|code| code.to_lowercase()).collect(),
-    }
-}
-
-/// The result of a check as it is stored.
-fn check(check: Check) -> MailCheck {
-    match check {
-        Check::Pass => MailCheck::Pass,
-        Check::Fail => MailCheck::Fail,
-        Check::None => MailCheck::None,
-        Check::Temporary => MailCheck::Temporary,
-    }
 }
 
 impl Api {

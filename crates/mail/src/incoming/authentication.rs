@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::address::{self, domain_in_ascii};
 use super::dns::KeyText;
 use super::headers::{self, Headers};
+use super::proof_reason::ProofReason;
 use super::results::{self, MethodResult};
 use super::signatures::{self, Key};
 use super::{Address, Dns, Envelope, Settings, host_results, unbroken};
@@ -52,14 +53,14 @@ pub struct Authentication {
     pub identity: Option<String>,
     /// Who checked it.
     pub how: Proof,
-    /// Why, in stable words.
-    pub detail: Vec<&'static str>,
+    /// Why, each reason as often as it applies.
+    pub detail: Vec<ProofReason>,
 }
 
 impl Authentication {
     /// The authentication of a message that was not checked, and why.
     #[must_use]
-    pub fn none(why: &'static str) -> Self {
+    pub fn none(why: ProofReason) -> Self {
         let (dkim, spf, dmarc) = (Check::None, Check::None, Check::None);
         Self { dkim, spf, dmarc, aligned: false, identity: None, how: Proof::Computed, detail: vec![why] }
     }
@@ -102,7 +103,7 @@ pub async fn authenticate(
     dns: &Dns,
 ) -> Authentication {
     let found = unbroken::wait(unguarded(raw, token, envelope, settings, dns)).await;
-    found.unwrap_or_else(|| Authentication::none("breaks_reader"))
+    found.unwrap_or_else(|| Authentication::none(ProofReason::BreaksReader))
 }
 
 async fn unguarded(
@@ -114,8 +115,10 @@ async fn unguarded(
 ) -> Authentication {
     let lines = headers::with_line_ends(raw);
     let raw: &[u8] = &lines;
-    let Ok(headers) = Headers::of(raw) else { return Authentication::none("unreadable") };
-    let Ok(from) = address::the_sender(&headers) else { return Authentication::none("unreadable") };
+    let Ok(headers) = Headers::of(raw) else { return Authentication::none(ProofReason::Unreadable) };
+    let Ok(from) = address::the_sender(&headers) else {
+        return Authentication::none(ProofReason::Unreadable);
+    };
     let asked = AuthenticationInput { raw: &raw[headers.begins_at..], headers: &headers, from: &from, token };
     of(&asked, envelope, settings, dns).await
 }
@@ -127,13 +130,13 @@ async fn of(
     dns: &Dns,
 ) -> Authentication {
     let Some(mut message) = AuthenticatedMessage::parse_with_opts(asked.raw, None, true) else {
-        return Authentication::none("unreadable");
+        return Authentication::none(ProofReason::Unreadable);
     };
     if !read_alike(&message, asked) {
-        return Authentication::none("read_otherwise");
+        return Authentication::none(ProofReason::ReadOtherwise);
     }
     if message.dkim_headers.len() + message.errors.len() > SIGNATURES_MAX {
-        return Authentication::none("too_many_signatures");
+        return Authentication::none(ProofReason::TooManySignatures);
     }
     let said = results::of(asked.headers, settings);
     if let Some(said) = said.as_ref().filter(|said| said.iter().any(|it| it.method == "dkim")) {
@@ -146,7 +149,7 @@ async fn of(
     let messages: Vec<_> = [Some(&message), relaxed.as_ref()].into_iter().flatten().collect();
     let none_counts = messages.iter().all(|message| message.dkim_headers.is_empty());
     if none_counts && !may_send(envelope, asked.from) {
-        let mut found = Authentication::none("not_signed");
+        let mut found = Authentication::none(ProofReason::NotSigned);
         found.detail.extend(why_not);
         return found;
     }
@@ -154,12 +157,15 @@ async fn of(
     let signer = messages.iter().flat_map(|message| &message.dkim_headers).next();
     let domain = signer.map_or(asked.from.domain.as_str(), |header| header.header.d.as_str());
     let Some(turn) = dns.begin(&domain.to_ascii_lowercase()) else {
-        return Authentication { dkim: Check::Temporary, ..Authentication::none("dns_unreachable") };
+        return Authentication {
+            dkim: Check::Temporary,
+            ..Authentication::none(ProofReason::DnsUnreachable)
+        };
     };
     let found = tokio::time::timeout(DNS_TIME_MAX, computed(asked, &messages, envelope, settings, dns)).await;
     let mut found = found.unwrap_or_else(|_| Authentication {
         dkim: Check::Temporary,
-        ..Authentication::none("dns_too_slow")
+        ..Authentication::none(ProofReason::DnsTooSlow)
     });
     if found.is_open() {
         turn.failed();
@@ -174,7 +180,7 @@ fn vetoed(found: Authentication, said: Option<&[MethodResult]>) -> Authenticatio
         return found;
     }
     let mut detail = found.detail;
-    detail.push("host_did_not_pass");
+    detail.push(ProofReason::HostDidNotPass);
     Authentication { dmarc: Check::Fail, aligned: false, detail, ..found }
 }
 
@@ -200,7 +206,7 @@ fn may_send(envelope: &Envelope, from: &Address) -> bool {
 async fn holding<'m>(
     messages: &[&'m AuthenticatedMessage<'m>],
     dns: &'m Dns,
-    detail: &mut Vec<&'static str>,
+    detail: &mut Vec<ProofReason>,
 ) -> (Vec<DkimOutput<'m>>, bool) {
     let (mut usable, mut unreachable) = (Vec::new(), false);
     for header in messages.iter().flat_map(|message| &message.dkim_headers) {
@@ -208,13 +214,13 @@ async fn holding<'m>(
         match dns.key(&name).await {
             KeyText::There(text) => match Key::read(&text) {
                 Ok(key) => {
-                    detail.extend(key.short.then_some("short_key"));
+                    detail.extend(key.short.then_some(ProofReason::ShortKey));
                     dns.remember(&name, Txt::DomainKey(Arc::new(key.key)));
                     usable.push(&header.header);
                 }
                 Err(why) => detail.push(why),
             },
-            KeyText::Missing => detail.push("no_key"),
+            KeyText::Missing => detail.push(ProofReason::NoKey),
             KeyText::Unreachable => unreachable = true,
         }
     }
@@ -231,11 +237,11 @@ async fn holding<'m>(
             DkimResult::Pass => {}
             DkimResult::TempError(_) => unreachable = true,
             DkimResult::Neutral(_) | DkimResult::Fail(_) | DkimResult::PermError(_) | DkimResult::None => {
-                detail.push("signature_broken");
+                detail.push(ProofReason::SignatureBroken);
             }
         }
     }
-    detail.extend(unreachable.then_some("dkim_temporary"));
+    detail.extend(unreachable.then_some(ProofReason::DkimTemporary));
     (holding, unreachable)
 }
 
@@ -271,7 +277,7 @@ async fn computed(
         (false, true) => Check::Temporary,
         (false, false) => Check::Fail,
     };
-    detail.push(if aligned { "policy_passed" } else { "not_aligned" });
+    detail.push(if aligned { ProofReason::PolicyPassed } else { ProofReason::NotAligned });
     let identity = identity_of(asked, &counting);
     temporary(Authentication { dkim, spf, dmarc, aligned, identity, how: Proof::Computed, detail })
 }
@@ -296,7 +302,7 @@ fn without_policy(
     counting: &[DkimOutput<'_>],
     spf: &SpfOutput,
     sender: &str,
-    mut detail: Vec<&'static str>,
+    mut detail: Vec<ProofReason>,
 ) -> Authentication {
     let passed = counting.iter().filter(|output| *output.result() == DkimResult::Pass);
     let signers: Vec<&str> = passed.filter_map(|output| output.signature()).map(|it| it.d.as_str()).collect();
@@ -317,7 +323,7 @@ fn without_policy(
         | SpfResult::PermError => Check::Fail,
     };
     let aligned = dkim == Check::Pass || spf == Check::Pass;
-    detail.push(if aligned { "no_policy" } else { "not_aligned" });
+    detail.push(if aligned { ProofReason::NoPolicy } else { ProofReason::NotAligned });
     let identity = identity_of(asked, counting);
     Authentication { dkim, spf, dmarc: Check::None, aligned, identity, how: Proof::Computed, detail }
 }

@@ -5,6 +5,7 @@ use mail_auth::dkim::Signature;
 
 use super::Settings;
 use super::authentication::{Authentication, AuthenticationInput, Check, Proof, aligned};
+use super::proof_reason::ProofReason;
 use super::results::MethodResult;
 use super::signatures::{flaw, identity};
 
@@ -47,7 +48,7 @@ pub(super) fn by_host(
     let identity = identity(&counting, asked);
     if dkim == Check::Pass && identity.is_none() {
         dkim = Check::Fail;
-        detail.push("identity_not_signed");
+        detail.push(ProofReason::IdentityNotSigned);
     }
     let spf = match of("spf").next() {
         // Without a policy, permission to send for a domain is no permission to write in its name.
@@ -59,7 +60,7 @@ pub(super) fn by_host(
         None => Check::None,
     };
     let aligned = dmarc != Check::Fail && (dkim == Check::Pass || spf == Check::Pass);
-    detail.push(if aligned { "host_passed" } else { "host_did_not_pass" });
+    detail.push(if aligned { ProofReason::HostPassed } else { ProofReason::HostDidNotPass });
     Authentication { dkim, spf, dmarc, aligned, identity, how: Proof::TrustedHost, detail }
 }
 
@@ -86,7 +87,7 @@ fn without_flaws<'m>(
     asked: &AuthenticationInput<'_>,
     message: &'m AuthenticatedMessage<'_>,
     settings: &Settings,
-) -> Result<Vec<&'m Signature>, &'static str> {
+) -> Result<Vec<&'m Signature>, ProofReason> {
     let selector = signed.property("header.s");
     let meant: Vec<_> = message
         .dkim_headers
@@ -95,7 +96,7 @@ fn without_flaws<'m>(
         .filter(|it| selector.is_none_or(|selector| it.header.s.eq_ignore_ascii_case(selector)))
         .collect();
     if meant.is_empty() || !message.errors.is_empty() {
-        return Err("signature_not_found");
+        return Err(ProofReason::SignatureMissing);
     }
     match meant.iter().find_map(|header| flaw(header, asked, settings)) {
         Some(why) => Err(why),

@@ -17,6 +17,7 @@ use mail_auth::common::verify::DomainKey;
 use mail_auth::dkim::{Canonicalization, Signature};
 
 use super::authentication::AuthenticationInput;
+use super::proof_reason::ProofReason;
 use super::{Settings, tokens};
 use crate::limits::{RSA_BITS_MIN, RSA_BITS_WARNED, SIGNATURES_CHECKED_MAX};
 
@@ -25,13 +26,13 @@ pub(super) fn keep_counting(
     message: &mut AuthenticatedMessage<'_>,
     asked: &AuthenticationInput<'_>,
     settings: &Settings,
-) -> Vec<&'static str> {
+) -> Vec<ProofReason> {
     let mut why_not = Vec::new();
     let mut left = SIGNATURES_CHECKED_MAX;
     message.dkim_headers.retain(|header| {
         let flaw = flaw(header, asked, settings)
-            .or_else(|| (!is_near(&header.header.d, &asked.from.domain)).then_some("not_aligned"))
-            .or_else(|| (left == 0).then_some("too_many_signatures"));
+            .or_else(|| (!is_near(&header.header.d, &asked.from.domain)).then_some(ProofReason::NotAligned))
+            .or_else(|| (left == 0).then_some(ProofReason::TooManySignatures));
         match flaw {
             None => left -= 1,
             Some(why) => why_not.push(why),
@@ -89,35 +90,35 @@ pub(super) fn flaw(
     header: &Header<'_, Signature>,
     asked: &AuthenticationInput<'_>,
     settings: &Settings,
-) -> Option<&'static str> {
+) -> Option<ProofReason> {
     let signature = &header.header;
     let covers = |name: &str| signature.h.iter().any(|signed| signed.trim().eq_ignore_ascii_case(name));
     if has_a_tag_twice(header.value) {
-        return Some("signature_ambiguous");
+        return Some(ProofReason::SignatureAmbiguous);
     }
     if signature.l != 0 || tag(header.value, "l").is_some() {
-        return Some("signature_of_a_part");
+        return Some(ProofReason::SignatureOfAPart);
     }
     if signature.a == Algorithm::RsaSha1 {
-        return Some("weak_signature");
+        return Some(ProofReason::WeakSignature);
     }
     if signature.atps.is_some() {
-        return Some("signature_of_another");
+        return Some(ProofReason::SignatureOfAnother);
     }
     if tag(header.value, "q").is_some_and(|ways| !lists(&ways, &["dns/txt"])) {
-        return Some("unknown_key_query");
+        return Some(ProofReason::UnknownKeyQuery);
     }
     if !settings.signed_fields.iter().all(|name| covers(name)) {
-        return Some("field_not_signed");
+        return Some(ProofReason::FieldNotSigned);
     }
     if settings.signed_fields.iter().any(|name| asked.headers.all(name).count() != 1) {
-        return Some("signed_field_missing");
+        return Some(ProofReason::SignedFieldMissing);
     }
     if identity(&[signature], asked).is_none() {
-        return Some("identity_not_signed");
+        return Some(ProofReason::IdentityNotSigned);
     }
     let named = |field: &str| covers(field) && tokens::stands_in(asked.token, asked.headers, field, settings);
-    (!named("to") && !named("cc")).then_some("reply_address_not_signed")
+    (!named("to") && !named("cc")).then_some(ProofReason::ReplyAddressNotSigned)
 }
 
 /// Returns the identity of a message among those of its sender, if all these signatures cover it: its id, or the reply
@@ -147,30 +148,30 @@ impl Key {
     /// Reads the record of a key.
     ///
     /// # Errors
-    /// Why its signatures do not count, in one stable word.
-    pub(super) fn read(text: &[u8]) -> Result<Self, &'static str> {
+    /// Why its signatures do not count.
+    pub(super) fn read(text: &[u8]) -> Result<Self, ProofReason> {
         let tag = |name| tag(text, name);
         // A name with several records looks like one with a tag twice.
         if ["v", "k", "h", "s", "t", "p"].iter().any(|name| tags(text, name).nth(1).is_some()) {
-            return Err("key_ambiguous");
+            return Err(ProofReason::KeyAmbiguous);
         }
         if tag("h").is_some_and(|hashes| !lists(&hashes, &["sha256"])) {
-            return Err("key_of_another_hash");
+            return Err(ProofReason::KeyOfAnotherHash);
         }
         if tag("s").is_some_and(|services| !lists(&services, &["*", "email"])) {
-            return Err("key_of_another_service");
+            return Err(ProofReason::KeyOfAnotherService);
         }
         if tag("t").is_some_and(|flags| lists(&flags, &["y"])) {
-            return Err("key_in_testing");
+            return Err(ProofReason::KeyInTesting);
         }
         if !tag("p").is_some_and(|key| is_base64(&key)) {
-            return Err("key_unreadable");
+            return Err(ProofReason::KeyUnreadable);
         }
-        let key = DomainKey::parse(text).map_err(|_| "key_unreadable")?;
+        let key = DomainKey::parse(text).map_err(|_| ProofReason::KeyUnreadable)?;
         let rsa = tag("k").is_none_or(|kind| kind.eq_ignore_ascii_case("rsa"));
         let bits = key.p.public_key_bits();
         if rsa && bits < RSA_BITS_MIN {
-            return Err("weak_key");
+            return Err(ProofReason::WeakKey);
         }
         Ok(Self { key, short: rsa && bits < RSA_BITS_WARNED })
     }
@@ -220,17 +221,17 @@ mod tests {
             ("v=DKIM1; k=ed25519; p=P", None),
             ("k=ed25519; t=s; s=*; h=sha1:sha256; p=P", None),
             ("k=ed25519; s=tlsrpt : email; n=a note; p=P", None),
-            ("k=ed25519; t=s:y; p=P", Some("key_in_testing")),
-            ("k=ed25519; t = y ; p=P", Some("key_in_testing")),
-            ("k=ed25519; s=tlsrpt; p=P", Some("key_of_another_service")),
-            ("k=ed25519; h=sha1; p=P", Some("key_of_another_hash")),
-            ("k=ed25519; h=; p=P", Some("key_of_another_hash")),
-            ("k=ed25519; p=", Some("key_unreadable")),
-            ("k=ed25519", Some("key_unreadable")),
-            ("k=other; p=P", Some("key_unreadable")),
+            ("k=ed25519; t=s:y; p=P", Some(ProofReason::KeyInTesting)),
+            ("k=ed25519; t = y ; p=P", Some(ProofReason::KeyInTesting)),
+            ("k=ed25519; s=tlsrpt; p=P", Some(ProofReason::KeyOfAnotherService)),
+            ("k=ed25519; h=sha1; p=P", Some(ProofReason::KeyOfAnotherHash)),
+            ("k=ed25519; h=; p=P", Some(ProofReason::KeyOfAnotherHash)),
+            ("k=ed25519; p=", Some(ProofReason::KeyUnreadable)),
+            ("k=ed25519", Some(ProofReason::KeyUnreadable)),
+            ("k=other; p=P", Some(ProofReason::KeyUnreadable)),
             // Two records of one name.
-            ("k=ed25519; p=Pk=ed25519; p=P", Some("key_ambiguous")),
-            ("k=ed25519; p=Pv=spf1 -all", Some("key_unreadable")),
+            ("k=ed25519; p=Pk=ed25519; p=P", Some(ProofReason::KeyAmbiguous)),
+            ("k=ed25519; p=Pv=spf1 -all", Some(ProofReason::KeyUnreadable)),
         ];
         for (text, wanted) in rows {
             let text = text.replace("p=P", &format!("p={P}"));
@@ -271,7 +272,7 @@ mod tests {
             for kind in ["k=rsa; ", ""] {
                 let read = Key::read(format!("v=DKIM1; {kind}p={key}").as_bytes());
                 let short = read.map(|key| key.short);
-                let wanted = if bits < 1024 { Err("weak_key") } else { Ok(bits < 2048) };
+                let wanted = if bits < 1024 { Err(ProofReason::WeakKey) } else { Ok(bits < 2048) };
                 assert_eq!(short, wanted, "{bits}");
             }
         }

@@ -133,7 +133,7 @@ fn sorted_as(seen: &Seen) -> String {
         Sorted::Reply(_) => match seen.proofs.first() {
             None => "no token".to_owned(),
             Some(proof) if proof.is_signed() => "signed, with other words".to_owned(),
-            Some(proof) => proof.detail.join(" "),
+            Some(proof) => format!("{:?}", proof.detail),
         },
     }
 }

@@ -4,6 +4,7 @@ use mail_auth::common::crypto::SigningKey as _;
 use mail_auth::common::headers::{Writable, Writer};
 use sha2::{Digest as _, Sha256};
 use switchward_expr::ReplyDecision;
+use switchward_mail::incoming::ProofReason;
 
 use crate::harness::{HARNESS, Key, Mail, REPLY_TO, base64};
 
@@ -77,8 +78,8 @@ async fn a_signature_by_hand_is_a_good_one() {
     ] {
         let seen = by_rsa(bits).seen().await;
         assert_eq!(seen.decides(), wanted, "{bits}");
-        let is_warned_of = |word| seen.proofs.iter().any(|proof| proof.detail.contains(&word));
-        assert_eq!(is_warned_of("short_key"), bits == "1024", "{:?}", seen.proofs);
+        let is_warned_of = |why| seen.proofs.iter().any(|proof| proof.detail.contains(&why));
+        assert_eq!(is_warned_of(ProofReason::ShortKey), bits == "1024", "{:?}", seen.proofs);
     }
 }
 

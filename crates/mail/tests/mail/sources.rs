@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mail_auth::dkim::Canonicalization;
 use switchward_expr::{APPROVALS, REJECTIONS, ReplyDecision};
-use switchward_mail::incoming::{Envelope, Sorted};
+use switchward_mail::incoming::{Envelope, ProofReason, Sorted};
 
 use crate::genuine::request;
 use crate::harness::{APPROVER, HARNESS, Mail, REPLY_TO, SIGNED, Seen, said};
@@ -232,7 +232,10 @@ impl Came {
         assert_eq!((reply.from.text.as_str(), reply.tokens[0].text.as_str()), (APPROVER, "tok1"), "{name}");
         if !proof.is_signed() {
             // Not proved for good, so that it is answered and not tried again.
-            assert!(!proof.is_open() && proof.detail.contains(&"field_not_signed"), "{name}: {proof:?}");
+            assert!(
+                !proof.is_open() && proof.detail.contains(&ProofReason::FieldNotSigned),
+                "{name}: {proof:?}"
+            );
             assert_eq!(seen.decides(), ReplyDecision::Undecided, "{name}");
             self.unproved += 1;
             return;

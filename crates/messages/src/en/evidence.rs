@@ -17,5 +17,6 @@ pub fn reply_evidence(evidence: &ReplyEvidence) -> String {
     };
     let checks = format!("dkim={} spf={} dmarc={}", dkim.word(), spf.word(), dmarc.word());
     let hidden = if *hidden_text { ", hidden text" } else { "" };
+    let reasons: Vec<&str> = reasons.iter().map(|reason| reason.word()).collect();
     format!("{proof} ({by}): {checks}{hidden} {}", reasons.join(" ")).trim().to_owned()
 }

@@ -4,7 +4,7 @@ use crate::support::{entry, marked, same};
 use switchward_messages::server_pages::probes::{Readiness, readiness};
 use switchward_messages::server_pages::{guard, home, inspector, mailbox, title};
 use switchward_messages::{end_comment, reply_evidence};
-use switchward_state::approval::{CheckedBy, MailCheck, OriginProof, ReplyEvidence};
+use switchward_state::approval::{CheckedBy, MailCheck, OriginProof, OriginReason, ReplyEvidence};
 use switchward_state::run::EndComment;
 
 #[test]
@@ -82,7 +82,7 @@ fn what_the_server_writes_into_a_session_is_rendered() {
     };
     let (proof, by) = (OriginProof::Aligned, CheckedBy::TrustedHost);
     let trusted = ReplyEvidence { proof, by, ..signed.clone() };
-    let (proof, reasons) = (OriginProof::NotAligned, vec!["no_from".into()]);
+    let (proof, reasons) = (OriginProof::NotAligned, vec![OriginReason::NotSigned]);
     let unproved = ReplyEvidence { proof, reasons, ..signed.clone() };
     let hidden = ReplyEvidence { hidden_text: true, ..unproved.clone() };
     for facts in [signed, trusted, unproved, hidden] {

@@ -2,6 +2,8 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
+use crate::approval::OriginReason;
+
 /// What the checks of a mail have shown of its origin, for the history. It decides nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ReplyEvidence {
@@ -23,9 +25,9 @@ pub struct ReplyEvidence {
     /// Whether the mail has text that its reader does not see.
     #[n(5)]
     pub hidden_text: bool,
-    /// Why, in the codes of the checks; may be empty.
+    /// Why, each reason as often as it applies; may be empty.
     #[n(6)]
-    pub reasons: Vec<String>,
+    pub reasons: Vec<OriginReason>,
 }
 
 /// How far the address in `From` is proved.
@@ -87,9 +89,9 @@ impl MailCheck {
 }
 
 impl ReplyEvidence {
-    /// What its codes hold, bytes.
+    /// What the words of its reasons hold, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.reasons.iter().map(String::len).sum()
+        self.reasons.iter().map(|reason| reason.word().len()).sum()
     }
 }

@@ -28,8 +28,9 @@ use switchward_machine::{
 };
 use switchward_state::approval::{
     Bounced, CheckedBy, Closed, Gate, GateRequest, GateSettings, Listed, MailCheck, OpenGate, OriginProof,
-    PageCodeFact, PageCodeStep, Part, ProposedCall, Quorum, Reminders, Reminding, ReplyEvidence, ReplyFact,
-    ReplyOutcome, RequestSubject, Resolution, SenderProof, Via, Vote, VoteFact, Voting,
+    OriginReason, PageCodeFact, PageCodeStep, Part, ProposedCall, Quorum, Reminders, Reminding,
+    ReplyEvidence, ReplyFact, ReplyOutcome, RequestSubject, Resolution, SenderProof, Via, Vote, VoteFact,
+    Voting,
 };
 use switchward_state::catalogue::{
     ApiKey, Assistant, AssistantFact, DefaultEffect, DefaultSetIn, Definition, Directory, DirectoryEntry,

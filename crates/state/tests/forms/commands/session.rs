@@ -6,7 +6,8 @@ use switchward_machine::{
 };
 use switchward_state::approval::{
     AnswerGate, ApprovalCommand, CheckedBy, DecideGate, DiscussGate, EnterPageCode, MailCheck, MailKey,
-    MailToken, OriginProof, PageProof, Quorum, RecordReply, Reminders, ReplyEvidence, SendPageCode, TokenUse,
+    MailToken, OriginProof, OriginReason, PageProof, Quorum, RecordReply, Reminders, ReplyEvidence,
+    SendPageCode, TokenUse,
 };
 use switchward_state::catalogue::LinkAuth;
 use switchward_state::delivery::ExchangeProblem;
@@ -136,7 +137,7 @@ fn approvals() -> Vec<ApprovalCommand> {
             spf: MailCheck::None,
             dmarc: MailCheck::None,
             hidden_text: true,
-            reasons: vec!["policy_passed".into()],
+            reasons: vec![OriginReason::PolicyPassed],
         }),
         limits: Some(limits()),
     };

@@ -122,7 +122,7 @@ fn evidence() -> ReplyEvidence {
         spf: MailCheck::Temporary,
         dmarc: MailCheck::Pass,
         hidden_text: false,
-        reasons: vec!["host_passed".into()],
+        reasons: vec![OriginReason::HostPassed],
     }
 }
 
