@@ -39,7 +39,7 @@ pub use delivery::publish::{Missed, Republished, missed};
 pub use delivery::view::{EffectView, effect_view};
 pub use loaded::{SentRows, encode_loaded};
 pub use policy::attached::pin_policies;
-pub use public::{Machines, RunMachine, machines_of, machines_of_runs, public_events, published_types};
+pub use public::{Machines, RunMachine, machines_of, machines_of_runs, public_events};
 pub use remembered::{answered, is_remembered};
 pub use run::callees::pin_callees;
 pub use run::view::{RunView, run_views};

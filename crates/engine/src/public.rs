@@ -3,7 +3,7 @@
 pub(crate) mod event;
 
 use switchward_machine::{RunId, SessionId, TenantId};
-use switchward_state::approval::VoteFact;
+use switchward_state::delivery::PublishedType;
 use switchward_state::{Event, Key, PublicEvent, ReadRows, SharedMachine, View, ViewError};
 
 pub use event::{Machines, RunMachine};
@@ -13,24 +13,9 @@ use self::event::RUN_FIELD;
 use crate::policy::machine_of;
 use crate::{approval, delivery, policy, run, session, work};
 
-/// The types of events of sessions that endpoints can receive, by aggregate.
-const PUBLISHED: [&[&str]; 6] = [
-    session::public::PUBLISHED,
-    run::public::PUBLISHED,
-    approval::public::PUBLISHED,
-    VoteFact::PUBLISHED,
-    delivery::public::PUBLISHED,
-    policy::public::PUBLISHED,
-];
-
-/// The types of events of sessions that endpoints can receive.
-pub fn published_types() -> impl Iterator<Item = &'static str> {
-    PUBLISHED.into_iter().flatten().copied()
-}
-
-/// Returns true if endpoints can receive events of this type.
-pub(crate) fn is_published(kind: &str) -> bool {
-    published_types().any(|known| known == kind)
+/// Returns the type under which endpoints can receive an event of a session; `None` if they cannot.
+pub(crate) fn published_type(event: &PublicEvent) -> Option<PublishedType> {
+    PublishedType::from_word(event.kind).filter(|kind| kind.is_of_session())
 }
 
 /// The machines of the runs that these events of a session are about.

@@ -7,9 +7,8 @@ use switchward_state::session::{SessionCommand, SessionEvent};
 mod memory;
 
 use memory::{Rows, ring, sealed};
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use switchward_engine::{decide, evolve, published_types};
+use switchward_engine::{decide, evolve};
 use switchward_formats::compile_file;
 use switchward_machine::{DeliveryReason, Digest, SessionId, TenantId, Time};
 use switchward_state::catalogue::{
@@ -17,7 +16,7 @@ use switchward_state::catalogue::{
 };
 use switchward_state::delivery::{
     AckEffect, Attempt, DeferEffect, DeliveryDetail, DisabledReason, EffectBody, Endpoint, EventSubject,
-    FailEffect, FailureCode, SourceSecret,
+    FailEffect, FailureCode, PublishedEvent, PublishedType, Republish, SourceSecret,
 };
 use switchward_state::limits::{ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, TENANT_OUTBOX_MAX};
 use switchward_state::seal::SecretOf;
@@ -103,7 +102,7 @@ fn published(events: &[Event]) -> Vec<(String, String, u64, Option<EventSubject>
     let one = |event: &Event| {
         let Event::Delivery(DeliveryEvent::Queued { effect }) = event else { return None };
         let EffectBody::Publish { endpoint, kind, sequence, about, .. } = &effect.body else { return None };
-        Some((endpoint.clone(), kind.clone(), *sequence, about.clone()))
+        Some((endpoint.clone(), kind.to_string(), *sequence, about.clone()))
     };
     events.iter().filter_map(one).collect()
 }
@@ -158,9 +157,18 @@ fn a_tenant_without_endpoints_has_no_messages() {
 }
 
 #[test]
-fn each_type_is_published_once() {
-    let types: BTreeSet<&str> = published_types().collect();
-    assert_eq!(types.len(), published_types().count());
+fn a_session_republishes_its_own_events_alone() {
+    let (mut rows, start) = shard(&[("all", &[], true)]);
+    rows.execute(Scope::Session(ID), Body::Session(SessionCommand::Start(start)));
+    let republish = |kind| {
+        let event = PublishedEvent { kind, sequence: 1, at: Time(1), about: None };
+        let (endpoint, retry, events) = ("all".into(), Vec::new(), vec![event]);
+        Body::Delivery(DeliveryCommand::Republish(Republish { endpoint, retry, events }))
+    };
+    let of_tenant = rows.attempt(Scope::Session(ID), republish(PublishedType::DefinitionDeployed));
+    assert_eq!(of_tenant, Err(Reason::FieldInvalid));
+    let (_, events) = rows.execute(Scope::Session(ID), republish(PublishedType::SessionStarted));
+    assert_eq!(published(&events), [("all".to_owned(), "session.started".to_owned(), 1, None)]);
 }
 
 fn put(id: &str, url: &str) -> ChangeEndpoint {
@@ -198,7 +206,10 @@ fn an_endpoint_keeps_its_secret_until_it_is_rotated_and_is_sent_again_when_it_is
         "it is disabled for another reason"
     );
     let disabled = kept(&rows).endpoints[0].clone();
-    assert_eq!((disabled.disabled, disabled.wants("session.started")), (Some(DisabledReason::Gone), false));
+    assert_eq!(
+        (disabled.disabled, disabled.wants(PublishedType::SessionStarted)),
+        (Some(DisabledReason::Gone), false)
+    );
     let ChangeEndpoint::Put { id, url, filters, key, .. } = put("ops", "https://two.example/") else {
         unreachable!()
     };
@@ -213,7 +224,7 @@ fn an_endpoint_keeps_its_secret_until_it_is_rotated_and_is_sent_again_when_it_is
     };
     assert_eq!(change(&mut rows, rotate("whsec_second", 500)), Ok(1));
     let endpoint = kept(&rows).endpoints[0].clone();
-    assert!(endpoint.wants("session.started") && !endpoint.wants("task.created"));
+    assert!(endpoint.wants(PublishedType::SessionStarted) && !endpoint.wants(PublishedType::TaskCreated));
     let good = |at| -> Vec<String> {
         endpoint.good_secrets(ring(), TENANT, at).iter().map(|text| text.to_string()).collect()
     };
@@ -249,7 +260,7 @@ fn of_tenant(events: &[Event]) -> Vec<(String, String, u64, Option<EventSubject>
             return None;
         };
         let EffectBody::Publish { endpoint, kind, sequence, about, .. } = &effect.body else { return None };
-        Some((endpoint.clone(), kind.clone(), *sequence, about.clone()))
+        Some((endpoint.clone(), kind.to_string(), *sequence, about.clone()))
     };
     events.iter().filter_map(one).collect()
 }

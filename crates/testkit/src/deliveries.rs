@@ -3,7 +3,8 @@
 use switchward_machine::DeliveryReason;
 use switchward_state::delivery::{
     AddressProblem, DeliveryDetail, DisabledReason, EventProblem, EventSubject, ExchangeProblem, FailureCode,
-    HeaderProblem, JobProblem, MailCap, MailProblem, ModelProblem, PingProblem, RequestProblem, SizedPart,
+    HeaderProblem, JobProblem, MailCap, MailProblem, ModelProblem, PingProblem, PublishedType,
+    RequestProblem, SizedPart,
 };
 
 /// Every code of a failed delivery at least once, with each problem of an event that cannot be sent.
@@ -12,9 +13,8 @@ pub fn failure_codes() -> Vec<FailureCode> {
     let problems = [
         EventProblem::EndpointDisabled { reason: DisabledReason::Gone },
         EventProblem::NoSession,
-        EventProblem::UnknownType { kind: "session.lost".into() },
         EventProblem::UnknownSubject {
-            kind: "definition.deployed".into(),
+            kind: PublishedType::DefinitionDeployed,
             about: Some(EventSubject::OfSession("release".into())),
         },
     ];

@@ -111,7 +111,7 @@ kinds! { TenantFact: Changed Deleted; }
 kinds! { FailureCode: Attempt WebhookFailed TooLarge MailNotConfigured MailCap Reported;
     Unsendable(Self::Unsendable(problem)) => problem, EventProblem;
 }
-kinds! { EventProblem: EndpointDisabled NoSession UnknownType UnknownSubject; }
+kinds! { EventProblem: EndpointDisabled NoSession UnknownSubject; }
 
 kinds! { DeliveryDetail: Quoted;
     TooLarge(Self::TooLarge { part, .. }) => part, SizedPart;

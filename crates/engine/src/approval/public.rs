@@ -7,17 +7,6 @@ use switchward_state::approval::{
 };
 use switchward_state::catalogue::LinkAuth;
 
-/// The types that endpoints can receive.
-pub(crate) const PUBLISHED: &[&str] = &[
-    "approval.decided",
-    "approval.escalated",
-    "approval.reminded",
-    "approval.requested",
-    "approval.timed_out",
-    "task.completed",
-    "task.created",
-];
-
 /// Returns what a reader sees of an event; `None` if it is internal.
 pub(crate) fn public(event: &ApprovalEvent) -> Option<PublicEvent> {
     Some(match event {

@@ -4,7 +4,7 @@ use switchward_state::catalogue::{
     ActivateVersion, CatalogueEvent, Definition, Deploy, Finding, InstallMachine, RetireVersion, Version,
     VersionFact, VersionSummary,
 };
-use switchward_state::delivery::EventSubject;
+use switchward_state::delivery::{EventSubject, PublishedType};
 use switchward_state::limits::VERSIONS_MAX;
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
@@ -52,13 +52,13 @@ pub(crate) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
                 version: version(turn, deploy, number),
                 machine: deploy.machine.clone(),
             })?;
-            publish(turn, "definition.deployed", subject(&deploy.name, number))?;
+            publish(turn, PublishedType::DefinitionDeployed, subject(&deploy.name, number))?;
             number
         }
     };
     if deploy.activate && active != Some(number) {
         turn.emit(VersionFact::Activated { name: deploy.name.clone(), number })?;
-        publish(turn, "definition.activated", subject(&deploy.name, number))?;
+        publish(turn, PublishedType::DefinitionActivated, subject(&deploy.name, number))?;
     }
     let (name, created) = (deploy.name.clone(), before.is_none());
     Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created, findings })
@@ -121,7 +121,7 @@ pub(crate) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> R
     let active = known.and_then(|known| known.active);
     if active != Some(number) {
         turn.emit(VersionFact::Activated { name: name.clone(), number })?;
-        publish(turn, "definition.activated", subject(name, number))?;
+        publish(turn, PublishedType::DefinitionActivated, subject(name, number))?;
     }
     reply(turn, name)
 }
@@ -143,7 +143,7 @@ pub(crate) fn retire(turn: &mut Turn<'_, '_>, retire: &RetireVersion) -> Result<
         let by = turn.command.actor.subject.clone();
         drop(known);
         turn.emit(VersionFact::Retired { name: name.clone(), number, by })?;
-        publish(turn, "definition.retired", subject(name, number))?;
+        publish(turn, PublishedType::DefinitionRetired, subject(name, number))?;
     }
     let (name, findings) = (name.clone(), Vec::new());
     Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created: false, findings })

@@ -3,7 +3,7 @@
 use switchward_state::catalogue::{CatalogueEvent, Tenancy};
 use switchward_state::delivery::{
     ChangeEndpoint, DeliveryDetail, DeliveryEvent, DisabledReason, Endpoint, EndpointSummary, EventSubject,
-    FailureCode, SourceSecret,
+    FailureCode, PublishedType, SourceSecret,
 };
 use switchward_state::limits::{
     ENDPOINT_FAILURE_BYTES_MAX, ENDPOINT_FILTERS_MAX, ENDPOINT_URL_BYTES_MAX, ENDPOINTS_MAX, ROTATION_MS_MAX,
@@ -118,7 +118,7 @@ fn disable(turn: &mut Turn<'_, '_>, id: &str, reason: DisabledReason) -> Result<
     }
     endpoint.disabled = Some(reason);
     written(turn, tenancy)?;
-    publish(turn, "endpoint.disabled", EventSubject::Endpoint { id: id.to_owned(), reason })?;
+    publish(turn, PublishedType::EndpointDisabled, EventSubject::Endpoint { id: id.to_owned(), reason })?;
     Ok(Reply::Done)
 }
 

@@ -6,9 +6,6 @@ use switchward_state::delivery::{
 };
 use switchward_state::{PublicEvent, PublicValue};
 
-/// The types that endpoints can receive.
-pub(crate) const PUBLISHED: &[&str] = &["approval.undeliverable", "delivery.exhausted"];
-
 /// Returns what a reader sees of an event; `None` if it is internal.
 pub(crate) fn public(event: &DeliveryEvent) -> Option<PublicEvent> {
     Some(match event {

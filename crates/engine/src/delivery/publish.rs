@@ -6,12 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_state::delivery::{DeliveryEvent, EffectBody, Endpoint, EventSubject, PublishedEvent};
+use switchward_state::delivery::{
+    DeliveryEvent, EffectBody, Endpoint, EventSubject, PublishedEvent, PublishedType,
+};
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, PUBLISHED_TURN_MAX, REPUBLISH_MAX};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Event, Key, Kind, PublicEvent, PublicValue, ReadRows, Row, Scope, View, ViewError};
 
-use crate::public::{is_published, machines_in, public_events};
+use crate::public::{machines_in, public_events, published_type};
 use crate::turn::{Stop, Turn};
 
 /// Puts a message for each event of the turn and each endpoint that wants it into the outbox.
@@ -34,13 +36,14 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
     let free = PUBLISHED_TURN_MAX.min(PUBLISHED_MAX.saturating_sub(waiting));
     let (mut bodies, mut beyond) = (Vec::new(), 0_u64);
     for (at, event) in public_events(&turn.events, &machines) {
+        let Some(kind) = published_type(&event) else { continue };
         let failed = failed(&turn.events[at]);
         // A failed message to an endpoint is published to no endpoint.
-        if !is_published(event.kind) || published(turn.rows, turn.tenant(), id, failed)? {
+        if published(turn.rows, turn.tenant(), id, failed)? {
             continue;
         }
-        let message = message_of(first, at, turn.now(), &event);
-        for endpoint in tenancy.endpoints.iter().filter(|one| one.wants(event.kind)) {
+        let message = message_of(first, at, turn.now(), kind, &event);
+        for endpoint in tenancy.endpoints.iter().filter(|one| one.wants(kind)) {
             if bodies.len() < free {
                 bodies.push(body(endpoint, message.clone()));
             } else {
@@ -76,9 +79,9 @@ fn published(
 }
 
 /// The message about the event at index `at` of a turn, whose `first` event had the sequence before it.
-fn message_of(first: u64, at: usize, time: Time, event: &PublicEvent) -> PublishedEvent {
+fn message_of(first: u64, at: usize, time: Time, kind: PublishedType, event: &PublicEvent) -> PublishedEvent {
     let sequence = first.saturating_add(u64::try_from(at).unwrap_or(u64::MAX)).saturating_add(1);
-    PublishedEvent { kind: event.kind.to_owned(), sequence, at: time, about: about(event) }
+    PublishedEvent { kind, sequence, at: time, about: about(kind, event) }
 }
 
 fn body(endpoint: &Endpoint, message: PublishedEvent) -> EffectBody {
@@ -144,11 +147,12 @@ pub fn missed(
     let mut missed = Missed::default();
     for (first, turn) in events() {
         for (at, event) in public_events(&turn.events, &machines) {
-            let message = message_of(first, at, turn.at, &event);
-            let wanted = is_published(event.kind) && endpoint.wants(event.kind);
+            let kind = published_type(&event).filter(|kind| endpoint.wants(*kind));
+            let Some(kind) = kind else { continue };
+            let message = message_of(first, at, turn.at, kind, &event);
             let of_us = failed(&turn.events[at]).is_some_and(|number| queued.all.contains(&number))
                 || published(rows, tenant, session, failed(&turn.events[at]))?;
-            if !wanted || of_us || message.sequence <= after {
+            if of_us || message.sequence <= after {
                 continue;
             }
             if missed.retry.len() + missed.events.len() == REPUBLISH_MAX {
@@ -196,21 +200,48 @@ fn queued<'e>(events: impl Iterator<Item = &'e Event>) -> Queued<'e> {
     queued
 }
 
-/// What an event is about, by its group: never what was said or decided in words.
-fn about(event: &PublicEvent) -> Option<EventSubject> {
-    let name = match event.kind.split_once('.')?.0 {
-        "approval" | "task" => "gate",
-        "policy" => "capability",
-        "session" => "state",
-        "delivery" => "number",
-        "budget" => {
-            let usd = event.fields.iter().any(|(name, _)| *name == "cap_usd");
-            return Some(EventSubject::OfSession(if usd { "usd" } else { "mails" }.to_owned()));
-        }
-        _ => return None,
-    };
+/// What an event is about: never what was said or decided in words.
+fn about(kind: PublishedType, event: &PublicEvent) -> Option<EventSubject> {
+    if kind == PublishedType::BudgetExhausted {
+        let usd = event.fields.iter().any(|(name, _)| *name == "cap_usd");
+        return Some(EventSubject::OfSession(if usd { "usd" } else { "mails" }.to_owned()));
+    }
+    let name = field_of_subject(kind)?;
     let (_, value) = event.fields.iter().find(|(known, _)| *known == name)?;
     let PublicValue::Text(value) = value else { return None };
     let value = &value[..value.floor_char_boundary(PUBLISHED_ABOUT_BYTES_MAX)];
     Some(EventSubject::OfSession(value.to_owned()))
+}
+
+/// The field of an event for readers that has what the event is about; `None` if no field has it.
+fn field_of_subject(kind: PublishedType) -> Option<&'static str> {
+    match kind {
+        PublishedType::ApprovalRequested
+        | PublishedType::ApprovalReminded
+        | PublishedType::ApprovalEscalated
+        | PublishedType::ApprovalVoted
+        | PublishedType::ApprovalDecided
+        | PublishedType::ApprovalTimedOut
+        | PublishedType::ApprovalUndeliverable
+        | PublishedType::ApprovalAssigned
+        | PublishedType::TaskCreated
+        | PublishedType::TaskCompleted => Some("gate"),
+        PublishedType::PolicyDenied | PublishedType::PolicyAsked => Some("capability"),
+        PublishedType::SessionStateEntered => Some("state"),
+        PublishedType::DeliveryExhausted => Some("number"),
+        PublishedType::SessionStarted
+        | PublishedType::SessionPaused
+        | PublishedType::SessionResumed
+        | PublishedType::SessionBlocked
+        | PublishedType::SessionWarned
+        | PublishedType::SessionCompleted
+        | PublishedType::SessionFailed
+        | PublishedType::SessionCancelled
+        | PublishedType::SessionAbandoned
+        | PublishedType::BudgetExhausted
+        | PublishedType::DefinitionDeployed
+        | PublishedType::DefinitionActivated
+        | PublishedType::DefinitionRetired
+        | PublishedType::EndpointDisabled => None,
+    }
 }

@@ -4,7 +4,6 @@ use switchward_state::delivery::{DeliveryEvent, EffectBody, EventSubject, Republ
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, REPUBLISH_MAX};
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
-use crate::public::is_published;
 use crate::turn::{Stop, Turn, check_size};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Reply, Stop> {
@@ -38,11 +37,11 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Repl
     for event in &republish.events {
         let about = event.about.as_ref().map_or(0, EventSubject::bytes);
         check_size("about", about, PUBLISHED_ABOUT_BYTES_MAX, "bytes")?;
-        if !is_published(&event.kind) {
-            let message = format!("endpoints do not receive events of type {:?}", event.kind);
+        if !event.kind.is_of_session() {
+            let message = format!("no session has events of type {}", event.kind);
             return Err(Rejection::new(Reason::FieldInvalid, message).into());
         }
-        let (endpoint, kind, about) = (republish.endpoint.clone(), event.kind.clone(), event.about.clone());
+        let (endpoint, kind, about) = (republish.endpoint.clone(), event.kind, event.about.clone());
         let (sequence, at) = (event.sequence, event.at);
         turn.send(root, EffectBody::Publish { endpoint, kind, sequence, at, about })?;
     }

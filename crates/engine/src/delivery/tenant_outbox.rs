@@ -2,14 +2,16 @@
 //! wait in the catalogue, go out as those of sessions do, and are no dead letters: one that is given up is gone.
 
 use switchward_state::catalogue::TenantOutbox;
-use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, EffectSource, EventSubject};
+use switchward_state::delivery::{
+    DeliveryEvent, Effect, EffectBody, EffectSource, EventSubject, PublishedType,
+};
 use switchward_state::limits::TENANT_OUTBOX_MAX;
 use switchward_state::{Key, ReadRows as _};
 
 use crate::turn::{Stop, Turn};
 
 /// Queues a message for each endpoint that wants it.
-pub(crate) fn publish(turn: &mut Turn<'_, '_>, kind: &str, about: EventSubject) -> Result<(), Stop> {
+pub(crate) fn publish(turn: &mut Turn<'_, '_>, kind: PublishedType, about: EventSubject) -> Result<(), Stop> {
     let tenancy = turn.rows.tenancy_at(&Key::tenancy_record(turn.tenant()))?;
     let Some(tenancy) = tenancy else { return Ok(()) };
     let TenantOutbox { last, waiting } = tenancy.outbox.unwrap_or_default();
@@ -21,7 +23,7 @@ pub(crate) fn publish(turn: &mut Turn<'_, '_>, kind: &str, about: EventSubject) 
     let sequence = last + 1;
     let about = Some(about);
     for (number, endpoint) in (sequence..).zip(wanting.into_iter().take(free)) {
-        let (kind, at, about) = (kind.to_owned(), turn.now(), about.clone());
+        let (at, about) = (turn.now(), about.clone());
         let effect = Effect {
             source: EffectSource::Tenant,
             number,

@@ -4,9 +4,6 @@ use switchward_machine::{BudgetUnit, Micros};
 use switchward_state::PublicEvent;
 use switchward_state::policy::{LayerDecision, MatchedRule, PolicyEvent};
 
-/// The types that endpoints can receive.
-pub(crate) const PUBLISHED: &[&str] = &["budget.exhausted", "policy.asked", "policy.denied"];
-
 /// The event with the layer that decided, and with what each layer said if several did.
 fn ruled(mut event: PublicEvent, rule: Option<&MatchedRule>, layers: &[LayerDecision]) -> PublicEvent {
     if let Some(rule) = rule {

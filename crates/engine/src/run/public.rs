@@ -6,16 +6,6 @@ use switchward_state::run::{PendingFact, PendingInput, RUN, RunEvent};
 use crate::public::event::{Machines, RUN_FIELD};
 use switchward_state::PublicEvent;
 
-/// The types that endpoints can receive.
-pub(crate) const PUBLISHED: &[&str] = &[
-    "session.abandoned",
-    "session.blocked",
-    "session.cancelled",
-    "session.completed",
-    "session.failed",
-    "session.state_entered",
-];
-
 /// Returns what a reader sees of an event; `None` if it is internal.
 pub(crate) fn public(event: &RunEvent, machines: &Machines) -> Option<PublicEvent> {
     Some(match event {

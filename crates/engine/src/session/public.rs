@@ -3,10 +3,6 @@
 use switchward_state::PublicEvent;
 use switchward_state::session::{RemovalFact, SessionEvent, Speaker};
 
-/// The types that endpoints can receive.
-pub(crate) const PUBLISHED: &[&str] =
-    &["session.paused", "session.resumed", "session.started", "session.warned"];
-
 /// Returns what a reader sees of an event; `None` if it is internal.
 pub(crate) fn public(event: &SessionEvent) -> Option<PublicEvent> {
     Some(match event {

@@ -19,7 +19,7 @@ pub(crate) fn effect(caller: &Caller, session: SessionId, view: &EffectView) -> 
         EffectBody::Message { channel, text, .. } => {
             switchward_messages::subject(*channel, text).unwrap_or_default()
         }
-        EffectBody::Publish { kind, .. } => kind.as_str().into(),
+        EffectBody::Publish { kind, .. } => kind.word().into(),
         // Effects that the server carries out itself are not shown.
         EffectBody::Confirm { .. } | EffectBody::Settle { .. } => Cow::default(),
     };

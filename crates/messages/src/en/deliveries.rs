@@ -29,7 +29,6 @@ fn event_problem(problem: &EventProblem) -> String {
     match problem {
         EventProblem::EndpointDisabled { reason } => format!("the endpoint is disabled: {reason}"),
         EventProblem::NoSession => "the session does not exist".to_owned(),
-        EventProblem::UnknownType { kind } => format!("unknown event type {kind:?}"),
         EventProblem::UnknownSubject { kind, about } => {
             format!("an event of type {kind} is about something unknown: {:?}", event_subject(about.as_ref()))
         }

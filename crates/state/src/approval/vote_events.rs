@@ -91,9 +91,6 @@ pub enum VoteFact {
 }
 
 impl VoteFact {
-    /// The types that endpoints can receive.
-    pub const PUBLISHED: &[&str] = &["approval.assigned", "approval.voted"];
-
     pub(crate) fn change(&self) -> Change<'_> {
         match self {
             Self::QuorumSet { quorum } => Change::Quorum { quorum: *quorum },

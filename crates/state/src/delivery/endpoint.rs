@@ -5,7 +5,7 @@ use switchward_machine::{TenantId, Time};
 use zeroize::Zeroizing;
 
 use crate::delivery::{
-    DeliveryDetail, DeliveryFailure, DisabledReason, FailureCode, SourceSecret, webhook_source,
+    DeliveryDetail, DeliveryFailure, DisabledReason, FailureCode, PublishedType, SourceSecret, webhook_source,
 };
 use crate::limits::{ENDPOINT_NOTED_AGAIN_MS, ENDPOINT_NOTED_MS};
 use crate::seal::{KeyRing, SecretOf};
@@ -77,7 +77,8 @@ impl EndpointHealth {
 impl Endpoint {
     /// Whether it receives events of this type.
     #[must_use]
-    pub fn wants(&self, kind: &str) -> bool {
+    pub fn wants(&self, kind: PublishedType) -> bool {
+        let kind = kind.word();
         let group = kind.split_once('.').map_or(kind, |(group, _)| group);
         let takes = |filter: &String| {
             filter == "*" || filter == kind || filter.strip_suffix(".*").is_some_and(|word| word == group)

@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
-use crate::delivery::{DisabledReason, EventSubject};
+use crate::delivery::{DisabledReason, EventSubject, PublishedType};
 
 /// Why an event for an endpoint cannot be sent: it is known before any attempt, and no other attempt changes it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -17,19 +17,12 @@ pub enum EventProblem {
     /// The session that the event is about does not exist.
     #[n(1)]
     NoSession,
-    /// No event type has the name that the effect has.
-    #[n(2)]
-    UnknownType {
-        /// The name.
-        #[n(0)]
-        kind: String,
-    },
     /// An event of this type cannot be about what the effect is about.
-    #[n(3)]
+    #[n(2)]
     UnknownSubject {
         /// The event's type.
         #[n(0)]
-        kind: String,
+        kind: PublishedType,
         /// What the effect says that it is about; `None` if it says nothing.
         #[n(1)]
         about: Option<EventSubject>,

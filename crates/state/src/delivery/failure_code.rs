@@ -144,7 +144,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::delivery::{DisabledReason, EventSubject};
+    use crate::delivery::{DisabledReason, EventSubject, PublishedType};
 
     #[test]
     fn every_code_is_read_from_its_word() {
@@ -162,10 +162,9 @@ mod tests {
         let problems = [
             EventProblem::EndpointDisabled { reason: DisabledReason::Gone },
             EventProblem::NoSession,
-            EventProblem::UnknownType { kind: "session.lost".to_owned() },
-            EventProblem::UnknownSubject { kind: "definition.deployed".to_owned(), about: None },
+            EventProblem::UnknownSubject { kind: PublishedType::DefinitionDeployed, about: None },
             EventProblem::UnknownSubject {
-                kind: "ping".to_owned(),
+                kind: PublishedType::EndpointDisabled,
                 about: Some(EventSubject::OfSession("gate".to_owned())),
             },
         ];

@@ -20,6 +20,7 @@ mod memory;
 mod message_text;
 mod outbox;
 mod outgoing;
+mod published_type;
 mod republish;
 mod summary;
 mod webhook_source;
@@ -48,6 +49,7 @@ pub use outbox::{
     Attempt, DeliveryFailure, Effect, EffectBody, EffectProgress, EffectSource, MailHead, Outbox, Purpose,
 };
 pub use outgoing::{BadMail, Draft, Outgoing};
+pub use published_type::PublishedType;
 pub use republish::{PublishedEvent, Republish};
 pub use summary::{EffectKind, EffectStatus, EffectSummary, EndpointSummary, SecretsSummary, SourceSummary};
 pub use webhook_source::{Correlation, SourceSecret, TextSource, WebhookSource};

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{Channel, Digest, GateKind, Micros, NodeIx, OpenId, RunId, Time};
 
 use crate::approval::RequestSubject;
-use crate::delivery::{DeliveryDetail, EventSubject, FailureCode, MessageText};
+use crate::delivery::{DeliveryDetail, EventSubject, FailureCode, MessageText, PublishedType};
 use crate::limits::EFFECT_BYTES;
 use crate::policy::LedgerRule;
 
@@ -278,7 +278,7 @@ pub enum EffectBody {
         endpoint: String,
         /// The event's type.
         #[n(1)]
-        kind: String,
+        kind: PublishedType,
         /// The session's sequence after the event.
         #[n(2)]
         sequence: u64,
@@ -376,7 +376,7 @@ impl EffectBody {
         let texts = match self {
             Self::Notice { subject, .. } => subject.bytes(),
             Self::Publish { endpoint, kind, about, .. } => {
-                endpoint.len() + kind.len() + about.as_ref().map_or(0, EventSubject::bytes)
+                endpoint.len() + kind.word().len() + about.as_ref().map_or(0, EventSubject::bytes)
             }
             Self::Message { to, text, head, .. } => {
                 to.len() + text.bytes() + head.as_ref().map_or(0, MailHead::bytes)

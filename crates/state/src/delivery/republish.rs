@@ -3,14 +3,14 @@
 use minicbor::{Decode, Encode};
 use switchward_machine::Time;
 
-use crate::delivery::EventSubject;
+use crate::delivery::{EventSubject, PublishedType};
 
 /// An event of a session, as endpoints receive it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct PublishedEvent {
-    /// Its type, one of those that endpoints can receive.
+    /// Its type; one of sessions.
     #[n(0)]
-    pub kind: String,
+    pub kind: PublishedType,
     /// The session's sequence after it.
     #[n(1)]
     pub sequence: u64,

@@ -40,7 +40,7 @@ use switchward_state::catalogue::{
 use switchward_state::delivery::{
     Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, Effect, EffectBody, EffectProgress,
     EffectSource, Endpoint, EndpointHealth, EventSubject, FailureCode, MailHead, MessageText, Outbox,
-    Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact, WebhookSourceKind,
+    PublishedType, Purpose, SourceSecret, TextSource, WebhookSource, WebhookSourceFact, WebhookSourceKind,
 };
 use switchward_state::policy::{
     Authorized, CallEffect, CallGrounds, HeldSince, LedgerRow, LimitCheck, LimitOutcome, PolicyFact,

@@ -13,6 +13,11 @@ const MAKING: [&str; 2] = ["PublicEvent::new(", "PublicEvent::of_gate("];
 const FOLDERS: [&str; 2] = ["engine/src", "state/src"];
 /// Types that there are at least: fewer means that they are not found any more.
 const TYPES_MIN: usize = 60;
+/// The types that endpoints receive.
+const PUBLISHED: &str = "state/src/delivery/published_type.rs";
+const PUBLISHED_MIN: usize = 28;
+/// What types of events of the tenant itself begin with; they are in no history.
+const OF_TENANT: [&str; 2] = ["definition.", "endpoint."];
 
 /// All source files below a folder.
 #[expect(clippy::disallowed_methods, reason = "a test that reads sources and pages")]
@@ -34,13 +39,23 @@ fn types(source: &str) -> BTreeSet<String> {
     if !MAKING.iter().any(|making| code.contains(making)) {
         return BTreeSet::new();
     }
+    literals(&code)
+}
+
+/// The literals of some code that have the form of a type.
+fn literals(code: &str) -> BTreeSet<String> {
     code.split('"').skip(1).step_by(2).filter(|literal| is_type(literal)).map(str::to_owned).collect()
+}
+
+/// The types of all sources that make events.
+fn known() -> BTreeSet<String> {
+    let sources = FOLDERS.iter().flat_map(|folder| files(&Path::new(CRATES).join(folder)));
+    sources.flat_map(|path| types(&text(&path))).collect()
 }
 
 #[test]
 fn every_event_type_of_a_history_is_documented() {
-    let sources = FOLDERS.iter().flat_map(|folder| files(&Path::new(CRATES).join(folder)));
-    let known: BTreeSet<String> = sources.flat_map(|path| types(&text(&path))).collect();
+    let known = known();
     assert!(known.len() >= TYPES_MIN, "only {} types: {known:?}", known.len());
     let page = page(PAGE);
     let section = page.split_once(HEADING).expect("the section").1.split("\n## ").next().unwrap_or_default();
@@ -55,6 +70,15 @@ fn every_event_type_of_a_history_is_documented() {
         "docs/{PAGE}: missing {missing:?}; no such type {other:?}"
     );
     assert_eq!(unique.len(), listed.len(), "docs/{PAGE} lists a type twice: {listed:?}");
+}
+
+#[test]
+fn endpoints_receive_types_of_a_history_or_of_the_tenant_itself() {
+    let (published, known) = (literals(&text(&Path::new(CRATES).join(PUBLISHED))), known());
+    assert!(published.len() >= PUBLISHED_MIN, "{published:?}");
+    let of_tenant = |kind: &str| OF_TENANT.iter().any(|begin| kind.starts_with(begin));
+    let lost: Vec<&String> = published.difference(&known).filter(|kind| !of_tenant(kind)).collect();
+    assert!(lost.is_empty(), "no event has the type {lost:?}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use switchward_engine::{
 use switchward_machine::{BudgetUnit, Callee, CalleeKind, OpenId, RunId, Status, Time};
 use switchward_query::{GateShown, LinkedGate, SessionShown};
 use switchward_state::approval::{Setting, SettingSource, Settled, Warning};
-use switchward_state::delivery::{EventSubject, MailCap, MailFull, PublishedEvent};
+use switchward_state::delivery::{EventSubject, MailCap, MailFull, PublishedEvent, PublishedType};
 use switchward_state::policy::{CallEffect, CallGrounds, LayerDecision, MatchedRule, Shortage};
 use switchward_state::run::{Json, Run};
 use switchward_state::session::Assisted;
@@ -123,7 +123,7 @@ pub(crate) fn effect() -> EffectView {
 
 pub(crate) fn missed() -> Missed {
     let event = PublishedEvent {
-        kind: "session.started".into(),
+        kind: PublishedType::SessionStarted,
         about: Some(EventSubject::OfSession("deploy-gate".into())),
         sequence: 1,
         at: Time(2),

@@ -5,7 +5,8 @@ use switchward_state::Body;
 use switchward_state::delivery::{
     AckEffect, Attempt, ChangeEndpoint, ChangeWebhookSource, Correlation, DeferEffect, DeliveryCommand,
     DeliveryDetail, DisabledReason, DismissEffect, EventSubject, FailEffect, FailureCode, HoldEffects,
-    PublishedEvent, RecordBounce, Republish, RetryEffect, SourceSecret, TextSource, WebhookSourceKind,
+    PublishedEvent, PublishedType, RecordBounce, Republish, RetryEffect, SourceSecret, TextSource,
+    WebhookSourceKind,
 };
 
 use super::catalogue::sealed;
@@ -15,7 +16,7 @@ fn effects() -> Vec<DeliveryCommand> {
     let (number, code, message) =
         (3, "smtp_550".parse::<FailureCode>().expect("a code"), "no such user".to_owned());
     let event = PublishedEvent {
-        kind: "session.completed".into(),
+        kind: PublishedType::SessionCompleted,
         sequence: 7,
         at: Time(8),
         about: Some(EventSubject::OfSession("5".into())),

@@ -270,7 +270,7 @@ fn later() -> Vec<Event> {
 /// A published event of the tenant itself.
 fn tenant_event() -> EffectBody {
     let about = Some(EventSubject::Version { definition: "release".into(), number: 3 });
-    let kind = "definition.deployed".into();
+    let kind = PublishedType::DefinitionDeployed;
     EffectBody::Publish { endpoint: "ops".into(), kind, sequence: 7, at: Time(5), about }
 }
 
@@ -295,7 +295,7 @@ pub(super) fn endpoint_rows() -> Vec<(&'static str, Row)> {
     let endpoint =
         Endpoint { id, url, secrets: vec![secret], filters, disabled, created: Time(4), health: None };
     let noted = Endpoint { health: Some(noted()), ..endpoint.clone() };
-    let (endpoint_id, kind) = ("ops".into(), "session.state_entered".into());
+    let (endpoint_id, kind) = ("ops".into(), PublishedType::SessionStateEntered);
     let about = Some(EventSubject::OfSession("review".into()));
     let publish = EffectBody::Publish { endpoint: endpoint_id, kind, sequence: 12, at: Time(5), about };
     let outbox = Some(Box::new(Outbox { count: 1, bytes: 400, dead_letters: 0, published: 2 }));
