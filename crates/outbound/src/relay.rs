@@ -206,8 +206,8 @@ async fn publish(
     Ok(refused)
 }
 
-/// The result of a word about leased work. That the session does not take it, as one that a person reviews does, stops no
-/// other work: the lease lapses.
+/// The result of a word about leased work. That the session does not take it, because the work is void or another's by now,
+/// stops no other work: what is still leased lapses.
 fn settled(taken: Result<Reply, Failure>) -> Result<(), Failure> {
     match taken {
         Ok(_) => Ok(()),

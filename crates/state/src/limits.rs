@@ -96,7 +96,8 @@ pub const EVENT_WORDS_BYTES_MAX: usize = 4 * 1024;
 pub const EARLY_KEPT_MS: u64 = HOUR_MS;
 /// What lists show of a question at an approval, bytes.
 pub const QUESTION_LINE_BYTES_MAX: usize = 200;
-/// Events and results that wait for an approval of one run to close; one more is QUOTA_EXCEEDED.
+/// Events and results that wait for an approval of one run to close; one more is QUOTA_EXCEEDED, except for the outcome of
+/// work that a server did by itself, of which there is one at most.
 pub const PENDING_INPUTS_MAX: usize = 100;
 /// What they hold together, bytes of JSON; more is QUOTA_EXCEEDED.
 pub const PENDING_INPUT_BYTES_MAX: usize = 1024 * 1024;

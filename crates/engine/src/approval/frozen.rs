@@ -1,6 +1,6 @@
 //! Data that stand still: while an approval of a run is open, nothing changes what its people were shown. Records are
 //! refused; what comes from elsewhere is kept with the run, and enters in its order when the approval closes, before
-//! anything that follows from that. See
+//! anything that follows from that. A failed attempt at the state's work is kept, too, if a server has made it. See
 //! `tests/corpus/conversation/sentences.tsv#003-s22a`.
 //!
 //! Only a gate of the kind `approval` does that: a tool call that a person is asked about names its arguments itself, and
@@ -8,9 +8,9 @@
 //! gives back is written when it has ended, and while it runs no approval of its caller can be open.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, reserved_keys::EVENT_KEY};
+use switchward_machine::{GateKind, Machine, OpenId, RunId, reserved_keys::EVENT_KEY};
 use switchward_state::limits::{PENDING_INPUT_BYTES_MAX, PENDING_INPUTS_MAX};
-use switchward_state::run::{Json, PendingFact, PendingInput, RunEvent, WriteProblem, Writer};
+use switchward_state::run::{Deferral, Json, PendingFact, PendingInput, RunEvent, WriteProblem, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{ItemKind, ReadRows as _, Reason, Rejection};
 
@@ -52,8 +52,8 @@ pub(crate) fn fits(
 ) -> Result<Result<(), WriteProblem>, Stop> {
     let machine = turn.machine(&*turn.run(run)?)?;
     let mut scope = Scope::of_run(turn, run)?;
-    for input in &turn.run(run)?.pending {
-        scope = merged(&machine, scope, input.data()).unwrap_or_else(|(scope, _)| scope);
+    for data in turn.run(run)?.pending.iter().filter_map(PendingInput::data) {
+        scope = merged(&machine, scope, data).unwrap_or_else(|(scope, _)| scope);
     }
     let fits = merged(&machine, scope, &Json(Value::Object(values.clone())));
     Ok(fits.map(|_| ()).map_err(|(_, problem)| problem))
@@ -89,9 +89,9 @@ pub(crate) fn keep(
     Ok(turn.emit(PendingFact::Held { run, gate, input })?)
 }
 
-/// The inputs that were kept enter, in their order; each key is written once, with its final value. Returns the port of
-/// the act whose result was among them.
-pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Port>, Stop> {
+/// The inputs that were kept enter, in their order; each key is written once, with its final value. Returns what
+/// follows from the outcome of the state's own work, if that was among them: it counts only if the run stays in its state.
+pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Deferral>, Stop> {
     let pending = turn.run(run)?.pending.clone();
     if pending.is_empty() {
         return Ok(None);
@@ -109,13 +109,18 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Port>,
                 Writer::Event
             }
             PendingInput::Work { port, .. } => {
-                ended = Some(port.clone());
+                ended = Some(Deferral::Ended(port.clone()));
+                Writer::Worker
+            }
+            PendingInput::Failed { fault, .. } => {
+                ended = Some(Deferral::Fault(fault.clone()));
                 Writer::Worker
             }
         };
-        scope = match merged(&machine, scope, input.data()) {
+        let Some(data) = input.data() else { continue };
+        scope = match merged(&machine, scope, data) {
             Ok(scope) => {
-                let keys = input.data().0.as_object().into_iter().flat_map(Map::keys);
+                let keys = data.0.as_object().into_iter().flat_map(Map::keys);
                 for key in keys {
                     written.retain(|(known, _)| known != key);
                     written.push((key.clone(), by));

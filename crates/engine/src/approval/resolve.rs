@@ -69,7 +69,7 @@ pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &OpenGate, resolve: &Resol
         Resolve::Stay => {
             stay(turn, open.head.run, exit()?)?;
             // The state's own work was done while its people were asked.
-            return worked.map_or(Ok(()), |port| now_or_later(turn, open.head.run, Deferral::Ended(port)));
+            return worked.map_or(Ok(()), |due| now_or_later(turn, open.head.run, due));
         }
         Resolve::TakeHeld => Deferral::Take(exit()?),
         Resolve::End(ending) => Deferral::End(ending.clone()),

@@ -89,9 +89,12 @@ fn pending(fact: &PendingFact) -> PublicEvent {
             let public = PublicEvent::new("data.held").with("gate", gate.0);
             let public = match input {
                 PendingInput::Event { key, .. } => public.with("event", key),
-                PendingInput::Work { item, .. } => public.with("work", item.0),
+                PendingInput::Work { item, .. } | PendingInput::Failed { item, .. } => {
+                    public.with("work", item.0)
+                }
             };
-            let keys = input.data().0.as_object().into_iter().flat_map(serde_json::Map::keys);
+            let data = input.data().and_then(|data| data.0.as_object());
+            let keys = data.into_iter().flat_map(serde_json::Map::keys);
             public.with("keys", keys.cloned().collect::<Vec<String>>().join(" "))
         }
         PendingFact::Entered { count, .. } => PublicEvent::new("data.released").with("count", count),

@@ -11,8 +11,8 @@ use switchward_state::run::{
     Deferral, Fault, FaultCause, Json, Judged, PendingInput, ResultProblem, RunEvent, Writer,
 };
 use switchward_state::work::{
-    About, CompleteWork, ExtendLease, FailWork, LeaseWork, Owed, ReleaseWork, WorkEvent, WorkItem,
-    WorkProblem,
+    About, CompleteWork, ExtendLease, FailWork, LeaseWork, Owed, ReleaseWork, SERVER_WORKER, WorkEvent,
+    WorkItem, WorkProblem,
 };
 use switchward_state::{ItemHead, Loaded, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
@@ -28,6 +28,18 @@ struct OpenWork {
     kind: WorkKind,
     owed: Owed,
     trace: Option<String>,
+}
+
+impl OpenWork {
+    /// Whether a server does the work by itself, and so has no worker that could wait with the outcome.
+    fn is_of_server(&self) -> bool {
+        self.owed.lease.as_ref().is_some_and(|lease| lease.worker == SERVER_WORKER)
+    }
+
+    /// Who has the work; empty if nobody has.
+    fn worker(&self) -> String {
+        self.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default()
+    }
 }
 
 pub(crate) fn lease(turn: &mut Turn<'_, '_>, lease: &LeaseWork) -> Result<Reply, Stop> {
@@ -77,8 +89,13 @@ pub(crate) fn release(turn: &mut Turn<'_, '_>, release: &ReleaseWork) -> Result<
 pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, Stop> {
     check_size("message", fail.failure.bytes(), NOTE_BYTES_MAX, "bytes")?;
     let found = held(turn, fail.item, fail.fence)?;
-    not_frozen(turn, &found)?;
     let usage = ReportUsage { cost: fail.cost, tokens: fail.tokens };
+    if let Some(gate) = frozen_by(turn, &found)? {
+        let fault = FaultCause::Worker(fail.failure.clone()).into();
+        let outcome = PendingInput::Failed { item: found.item, fault };
+        wait_for_gate(turn, &found, gate, outcome, &usage, fail.unknown)?;
+        return turn.moved();
+    }
     report::counted(turn, &usage)?;
     let ended = match found.owed.about {
         // A reply that nobody could read counts as undecided; that is no fault of the run.
@@ -92,12 +109,16 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, St
 pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Result<Reply, Stop> {
     check_size("result", switchward_state::run::json_length(&complete.result), RESULT_BYTES_MAX, "bytes")?;
     let found = held(turn, complete.item, complete.fence)?;
+    let usage = ReportUsage { cost: complete.cost, tokens: complete.tokens };
     let ended = match found.owed.about {
         About::Act => {
             let accept = accept_of(turn, &found)?;
             let taken = accepted(turn, found.run, accept.as_ref(), &complete.result)?;
             if let Some(gate) = frozen::gate(turn, found.run)? {
-                return kept(turn, &found, complete, gate, taken);
+                let outcome = pending_result(turn, &found, taken)?;
+                let wrong = outcome.fault().and_then(result_problem);
+                wait_for_gate(turn, &found, gate, outcome, &usage, false)?;
+                return worked(turn, wrong);
             }
             match taken {
                 Ok(taken) => Ended::Accepted(taken.written, taken.due),
@@ -112,43 +133,74 @@ pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
     };
     // An answer of HTTP that says no is a result all the same; what does not fit its schema is none.
     let wrong = match &ended {
-        Ended::Fault(Fault { cause: FaultCause::Result(problem), .. }) => Some(problem.clone()),
+        Ended::Fault(fault) => result_problem(fault),
         Ended::Reply(None) => Some(ResultProblem::NoPort),
-        Ended::Fault(_) | Ended::Accepted(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
+        Ended::Accepted(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
-    report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
+    report::counted(turn, &usage)?;
     end(turn, &found, ended, false)?;
+    worked(turn, wrong)
+}
+
+/// The reply to a result of work.
+fn worked(turn: &Turn<'_, '_>, wrong: Option<ResultProblem>) -> Result<Reply, Stop> {
     Ok(Reply::Worked { session: turn.session_id()?, sequence: turn.session()?.sequence, wrong })
 }
 
+/// Returns what is wrong with a result if that is what has gone wrong.
+fn result_problem(fault: &Fault) -> Option<ResultProblem> {
+    if let FaultCause::Result(problem) = &fault.cause { Some(problem.clone()) } else { None }
+}
+
 /// A result that comes while an approval of its run is open: what it brings waits for that. One that brings nothing ends
-/// the work and no more, and the answer may make that void: it waits with its worker.
-fn kept(
+/// the work and no more, and the answer may make that void: it waits with its worker. A server has done the work outside
+/// and would do it again, so all that it has waits here, and what does not fit has failed.
+fn pending_result(
+    turn: &Turn<'_, '_>,
+    found: &OpenWork,
+    taken: Result<AcceptedResult, Fault>,
+) -> Result<PendingInput, Stop> {
+    let (item, of_server) = (found.item, found.is_of_server());
+    let (brought, port) = match taken {
+        Ok(AcceptedResult { brought, due: Deferral::Ended(port), .. })
+            if of_server || !brought.is_empty() =>
+        {
+            (brought, port)
+        }
+        Err(fault) if of_server => return Ok(PendingInput::Failed { item, fault }),
+        Ok(_) | Err(_) => return Err(asked_first().into()),
+    };
+    match frozen::fits(turn, found.run, &brought)? {
+        Ok(()) => Ok(PendingInput::Work { item, data: Json(Value::Object(brought)), port }),
+        Err(problem) if of_server => {
+            Ok(PendingInput::Failed { item, fault: ResultProblem::Write(problem).into() })
+        }
+        Err(problem) => {
+            let message = problem.to_string();
+            Err(Rejection::new(Reason::SchemaViolation, message).fact("field", "result").into())
+        }
+    }
+}
+
+/// Work is done, and its outcome waits for an approval of its run. That of a server waits beyond what may wait otherwise:
+/// one piece of work is open in a run, so it is one outcome.
+fn wait_for_gate(
     turn: &mut Turn<'_, '_>,
     found: &OpenWork,
-    complete: &CompleteWork,
     gate: OpenId,
-    taken: Result<AcceptedResult, Fault>,
-) -> Result<Reply, Stop> {
-    let (item, run) = (found.item, found.run);
-    let Ok(AcceptedResult { brought, due: Deferral::Ended(port), .. }) = taken else {
-        return Err(asked_first().into());
-    };
-    if brought.is_empty() {
-        return Err(asked_first().into());
+    outcome: PendingInput,
+    usage: &ReportUsage,
+    unknown: bool,
+) -> Result<(), Stop> {
+    let (item, run, worker) = (found.item, found.run, found.worker());
+    if !found.is_of_server() {
+        frozen::check_capacity(turn, run, gate, &outcome)?;
     }
-    if let Err(problem) = frozen::fits(turn, run, &brought)? {
-        let message = problem.to_string();
-        return Err(Rejection::new(Reason::SchemaViolation, message).fact("field", "result").into());
-    }
-    let input = PendingInput::Work { item, data: Json(Value::Object(brought)), port };
-    frozen::check_capacity(turn, run, gate, &input)?;
-    report::counted(turn, &ReportUsage { cost: complete.cost, tokens: complete.tokens })?;
+    report::counted(turn, usage)?;
     turn.follows(found.trace.as_ref());
-    let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
-    turn.emit(WorkEvent::Done { item, run, worker, wrong: None, unknown: false })?;
-    frozen::keep(turn, run, gate, input)?;
-    Ok(Reply::Worked { session: turn.session_id()?, sequence: turn.session()?.sequence, wrong: None })
+    let wrong = outcome.fault().cloned().map(WorkProblem::Fault);
+    turn.emit(WorkEvent::Done { item, run, worker, wrong, unknown })?;
+    frozen::keep(turn, run, gate, outcome)
 }
 
 /// A lease is over, and nobody has come back: the work is another's, or was handed out too often.
@@ -182,8 +234,7 @@ enum Ended {
 
 fn end(turn: &mut Turn<'_, '_>, found: &OpenWork, ended: Ended, unknown: bool) -> Result<(), Stop> {
     turn.follows(found.trace.as_ref());
-    let (item, run) = (found.item, found.run);
-    let worker = found.owed.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
+    let (item, run, worker) = (found.item, found.run, found.worker());
     let wrong = match &ended {
         Ended::Fault(fault) => Some(WorkProblem::Fault(fault.clone())),
         Ended::Reply(None) => Some(WorkProblem::Undecided),
@@ -218,12 +269,14 @@ fn unjudged(turn: &mut Turn<'_, '_>, run: RunId, about: About) -> Result<(), Sto
     Ok(())
 }
 
-/// While a person is asked whether the state may be left, its work waits: the answer may make it void.
-fn not_frozen(turn: &Turn<'_, '_>, found: &OpenWork) -> Result<(), Stop> {
-    if found.owed.about == About::Act && turn.run(found.run)?.held.is_some() {
-        return Err(asked_first().into());
+/// Returns the approval that the failure of a server's work waits for; `None` if no person is asked whether the state may be
+/// left. Any other work waits with its worker: the answer may make it void.
+fn frozen_by(turn: &Turn<'_, '_>, found: &OpenWork) -> Result<Option<OpenId>, Stop> {
+    if found.owed.about != About::Act || turn.run(found.run)?.held.is_none() {
+        return Ok(None);
     }
-    Ok(())
+    let gate = frozen::gate(turn, found.run)?.filter(|_| found.is_of_server());
+    Ok(Some(gate.ok_or_else(asked_first)?))
 }
 
 fn asked_first() -> Rejection {

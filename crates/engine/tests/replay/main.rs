@@ -12,6 +12,7 @@
 mod caps;
 mod counted;
 mod harness;
+mod held_jobs;
 mod ledgers;
 mod oracle;
 mod planted;

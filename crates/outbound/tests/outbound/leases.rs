@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use serde_json::json;
+use serde_json::{Map, json};
 use switchward_bus::{Delivery, Published, Stream};
 use switchward_delivery::worker::{DeliveryJob, Origin};
 use switchward_machine::{Digest, OpenId, SessionId};
 use switchward_outbound::BusReach;
+use switchward_state::run::{RecordEvent, RunCommand};
 use switchward_state::session::SessionCommand;
 use switchward_state::work::{LeaseWork, Owed, SERVER_WORKER, WorkCommand};
 use switchward_state::{Body, Command, Key, Kind, OpenItem, Row, Scope, View as _};
@@ -30,6 +31,30 @@ fn definition() -> String {
         "transitions": [{ "from": "push", "to": "fine", "guards": [{ "type": "always" }] }],
     })
     .to_string()
+}
+
+/// The same, and a person is asked about its state as soon as an event has come.
+fn definition_with_gate() -> String {
+    let request = json!({ "type": "http_request", "config": {
+        "method": "POST", "url": "https://orders.example/new", "body": {} } });
+    let paid = json!({ "type": "external_event", "config": { "event_key": "paid" } });
+    json!({
+        "name": "gate",
+        "states": [
+            { "name": "push", "type": "logic", "operations": [request],
+              "require_human_approval": true, "approval_contacts": ["lead@example.com"] },
+            { "name": "fine", "type": "conversation" } ],
+        "transitions": [{ "from": "push", "to": "fine", "guards": [paid] }],
+    })
+    .to_string()
+}
+
+/// The head of the job of a session's request under its first lease.
+fn head_of(session: SessionId, item: OpenId) -> String {
+    format!(
+        r#"{{"tenant":1,"session":"{session}","origin":{{"work":{{"item":{},"fence":1}}}},"channel":"http"}}"#,
+        item.0
+    )
 }
 
 async fn execute(servers: &Servers, session: SessionId, body: Body) {
@@ -96,10 +121,7 @@ async fn the_next_leader_publishes_at_once_what_the_one_before_had_leased() {
     // The former leader still runs, and publishes late.
     let late = async || servers.bus.publish(Stream::Http, delivery.envelope.clone()).await;
     assert_eq!(late().await, Ok(Published::Already));
-    let head = format!(
-        r#"{{"tenant":1,"session":"{session}","origin":{{"work":{{"item":{},"fence":1}}}},"channel":"http"}}"#,
-        item.0
-    );
+    let head = head_of(session, item);
     let wanted = async || said(&servers, &format!(r#"{{"wanted":{head}}}"#)).await.unwrap();
     let answer = wanted().await;
     assert!(answer.starts_with(r#"{"wanted""#), "{answer}");
@@ -151,5 +173,35 @@ async fn servers_with_a_bus_for_each_leave_the_leases_of_others() {
     let jobs = jobs(&servers).await;
     let sessions: Vec<SessionId> = jobs.iter().map(|(_, job)| job.session).collect();
     assert_eq!(sessions, [other]);
+    servers.end().await;
+}
+
+/// The outcome is a failure, which brings no data and does not count if the person approves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_ended_while_a_person_is_asked_is_not_done_again() {
+    let mut servers = Servers::open(&[]).await;
+    servers.relay(NODES[1], BusReach::Cluster);
+    let machine = deployed(&servers, "conversation", &definition_with_gate()).await;
+    let session = started(&servers, 1, machine).await;
+    let head = head_of(session, leased(&servers, session).await);
+    let event = RecordEvent {
+        key: "paid".to_owned(),
+        data: Map::new(),
+        state: None,
+        model: false,
+        token: None,
+        webhook: None,
+        once: None,
+    };
+    execute(&servers, session, Body::Run(RunCommand::RecordEvent(event))).await;
+    let report =
+        format!(r#"{{"report":{{"job":{head},"outcome":{{"http":{{"status":503,"body":null}}}}}}}}"#);
+    assert_eq!(said(&servers, &report).await, Ok(r#""accepted""#.to_owned()));
+    let other = started(&servers, 2, machine).await;
+    servers.hand_over(SHARD, NODES[1]).await;
+    let jobs = jobs(&servers).await;
+    let sessions: Vec<SessionId> = jobs.iter().map(|(_, job)| job.session).collect();
+    assert_eq!(sessions, [other]);
+    assert_eq!(said(&servers, &format!(r#"{{"wanted":{head}}}"#)).await, Ok(r#""gone""#.to_owned()));
     servers.end().await;
 }

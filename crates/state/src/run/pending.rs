@@ -3,9 +3,9 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{OpenId, Port};
 
-use crate::run::Json;
+use crate::run::{Fault, Json};
 
-/// Data that came for a run while an approval of it was open; they enter in their order when it closes.
+/// What came for a run while an approval of it was open; it enters in its order when the approval closes.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum PendingInput {
     /// The data of an event.
@@ -31,14 +31,34 @@ pub enum PendingInput {
         #[n(2)]
         port: Port,
     },
+    /// An attempt of a server at work that has failed.
+    #[n(2)]
+    Failed {
+        /// The work, which is done.
+        #[n(0)]
+        item: OpenId,
+        /// What has gone wrong. It counts only if the run stays in its state.
+        #[n(1)]
+        fault: Fault,
+    },
 }
 
 impl PendingInput {
-    /// The object that it brings.
+    /// The object that it brings; `None` if it brings no data.
     #[must_use]
-    pub fn data(&self) -> &Json {
+    pub fn data(&self) -> Option<&Json> {
         match self {
-            Self::Event { data, .. } | Self::Work { data, .. } => data,
+            Self::Event { data, .. } | Self::Work { data, .. } => Some(data),
+            Self::Failed { .. } => None,
+        }
+    }
+
+    /// What has gone wrong with the work; `None` if nothing has.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Fault> {
+        match self {
+            Self::Failed { fault, .. } => Some(fault),
+            Self::Event { .. } | Self::Work { .. } => None,
         }
     }
 
@@ -47,8 +67,8 @@ impl PendingInput {
     pub fn bytes(&self) -> usize {
         let key = match self {
             Self::Event { key, .. } => key.len(),
-            Self::Work { .. } => 0,
+            Self::Work { .. } | Self::Failed { .. } => 0,
         };
-        key.saturating_add(crate::run::json_length(&self.data().0))
+        key.saturating_add(self.data().map_or(0, |data| crate::run::json_length(&data.0)))
     }
 }

@@ -16,7 +16,10 @@ fn inputs() -> [PendingInput; 2] {
 pub(super) fn rows() -> [(&'static str, Row); 2] {
     let asked = GateRequest { values: Some(digest()), ..asked() };
     let gate = Gate { asked: Some(asked), call: None, kind: GateKind::Approval, ..gate() };
-    [("run-pending", Row::Run(Run { pending: inputs().into(), ..run() })), ("open-values", gate_row(gate))]
+    let fault = FaultCause::HttpStatus { status: 503 }.into();
+    let failed = PendingInput::Failed { item: OpenId(11), fault };
+    let pending = inputs().into_iter().chain([failed]).collect();
+    [("run-pending", Row::Run(Run { pending, ..run() })), ("open-values", gate_row(gate))]
 }
 
 pub(super) fn events() -> Vec<Event> {
