@@ -15,7 +15,7 @@
 //!
 //! An absent value is empty, and so is every lookup in it: workflows are lenient. Values print as Jinja2
 //! prints them: `True`, `False`, `None`, `['a', 1]`; the keys of a dictionary are sorted. Results that differ from
-//! Jinja2's are listed with the reason in `crates/expr/tests/fixtures/differences.tsv`; the test beside it renders what
+//! Jinja2's are listed with the reason in `crates/expr/tests/fixtures/differences.tsv`; `jinja2_tests` renders what
 //! Jinja2's own suite renders.
 //!
 //! # Limits
@@ -150,21 +150,6 @@ pub fn render(
 }
 
 /// Renders a body whose top-level names are the keys of `root`, which is a dictionary.
-///
-/// # Errors
-/// As [`RenderError`] says.
-pub fn render_with(
-    source: &str,
-    root: &Value,
-    escape: Escape,
-    limits: &JinjaLimits,
-) -> Result<String, RenderError> {
-    if nests_deeper(root, DATA_DEPTH_MAX) {
-        return Err(RenderError::Depth);
-    }
-    run(source, Made::from(Serde(root)), escape, limits)
-}
-
 fn run(source: &str, root: Made, escape: Escape, limits: &JinjaLimits) -> Result<String, RenderError> {
     let source = compile::plain_line_ends(source);
     let code = compile::compile(&source)?;
@@ -236,6 +221,8 @@ fn nests_deeper(value: &Value, depth: usize) -> bool {
     }
 }
 
+#[cfg(test)]
+mod jinja2_tests;
 #[cfg(test)]
 mod minijinja_tests;
 #[cfg(test)]

@@ -22,9 +22,7 @@ mod value;
 
 pub use brace::{Braces, TooLong, braces_mentions};
 pub use compare::{CmpOp, CompareError, check_pattern, compare};
-pub use jinja::{
-    Escape, JinjaError, JinjaLimits, Reads, RenderError, check, mentions, reads, render, render_with,
-};
+pub use jinja::{Escape, JinjaError, JinjaLimits, Reads, RenderError, check, mentions, reads, render};
 pub use markdown::to_html;
 pub use mention::{Mention, Name, NameKind};
 pub use path::{Path, PathError};

@@ -1,4 +1,4 @@
-"""Records what Jinja2's own test suite renders, for tests/jinja2_calls.rs. Run by hand, never by a build.
+"""Records what Jinja2's own test suite renders, for src/jinja/jinja2_tests.rs. Run by hand, never by a build.
 
     for release in 3.1.6 2.11.3 2.10.3; do pip download --no-binary :all: --no-deps jinja2==$release; done
     for file in ?inja2-*.tar.gz; do tar xzf $file; done

@@ -1,20 +1,18 @@
 //! What Jinja2's own test suite renders, rendered here: the same text, or a listed difference.
 //!
-//! `fixtures/jinja2-calls.json` was recorded by `record_jinja2.py` with Jinja2 3.1.6 from its own tests, and from those of
-//! 2.11.3 and 2.10.3 that were dropped since; they are under the BSD-3-Clause licence beside it.
-//! `fixtures/differences.tsv` names each call that cannot be made here or gives another text, with the reason. `BLESS=1`
-//! adds missing calls there, with a `?` to be replaced by a reason.
+//! `tests/fixtures/jinja2-calls.json` was recorded by `tests/record_jinja2.py` with Jinja2 3.1.6 from its own tests, and
+//! from those of 2.11.3 and 2.10.3 that were dropped since; they are under the BSD-3-Clause licence beside it.
+//! `tests/fixtures/differences.tsv` names each call that cannot be made here or gives another text, with the reason.
+//! `BLESS=1` adds missing calls there, with a `?` to be replaced by a reason.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test fails if it cannot continue, and it reads fixtures"
-)]
+#![expect(clippy::disallowed_methods, reason = "the test reads fixtures")]
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use minijinja::value::{Serde, Value as Made};
 use serde_json::Value;
-use switchward_expr::{Escape, JinjaLimits, render_with};
+
+use super::{Escape, JinjaLimits, run};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/");
 const LIMITS: JinjaLimits = JinjaLimits { fuel: 1_000_000, depth: 100, bytes: 1024 * 1024 };
@@ -40,7 +38,8 @@ fn differs(call: &Value) -> Option<String> {
     if call["context"].is_null() {
         return Some("context is not JSON".to_owned());
     }
-    match render_with(source, &call["context"], escape, &LIMITS) {
+    // The calls name values at the top level, and not in `gathered_data`.
+    match run(source, Made::from(Serde(&call["context"])), escape, &LIMITS) {
         Ok(text) if text == output => None,
         Ok(text) => Some(format!("{text:?} for {output:?}")),
         Err(error) => Some(error.to_string()),
