@@ -62,12 +62,6 @@ pub struct Remembered {
 }
 
 impl Replies {
-    /// These replies, all of them listed.
-    #[must_use]
-    pub fn of(listed: Vec<Remembered>) -> Self {
-        Self { listed, ..Self::default() }
-    }
-
     /// The newest, oldest first.
     #[must_use]
     pub fn listed(&self) -> &[Remembered] {

@@ -107,6 +107,18 @@ pub(crate) fn machine() -> Arc<Machine> {
     })
 }
 
+/// Replies that are all listed, decoded from their stored form: only the events of a session create them.
+fn all_listed(replies: &[Remembered]) -> Replies {
+    let entry = |one: &Remembered| {
+        let sequence = one.sequence.unwrap_or(u64::MAX);
+        [&one.hash[..], &one.at.0.to_be_bytes(), &sequence.to_be_bytes()].concat()
+    };
+    let entries: Vec<u8> = replies.iter().flat_map(entry).collect();
+    let mut form = Vec::new();
+    minicbor::Encoder::new(&mut form).array(1).unwrap().bytes(&entries).unwrap();
+    minicbor::decode(&form).unwrap()
+}
+
 fn session() -> Session {
     Session {
         machine: digest(),
@@ -144,7 +156,7 @@ fn session() -> Session {
         }],
         workflows: vec![attached()],
         answered: vec![OpenId(4)],
-        replies: Replies::of(vec![Remembered { hash: [9; 16], at: Time(2), sequence: Some(3) }]),
+        replies: all_listed(&[Remembered { hash: [9; 16], at: Time(2), sequence: Some(3) }]),
         assistant: None,
         reply_tenant: None,
         outbox: None,
@@ -563,8 +575,8 @@ fn rows() -> Vec<(&'static str, Row)> {
     rows.push(("reply-in-history", reply(ReplySource::History(3), next)));
     let answered = Answered { body: digest(), reply: Reply::Done };
     rows.push(("reply-alone", reply(ReplySource::Here(Box::new(answered)), None)));
-    let listed = (0..2).map(|at| Remembered { hash: [at; 16], at: Time(u64::from(at)), sequence: None });
-    let replies = Replies::of(listed.collect());
+    let replies = [0, 1].map(|at| Remembered { hash: [at; 16], at: Time(u64::from(at)), sequence: None });
+    let replies = all_listed(&replies);
     rows.push(("session-unchanged", Row::Session(Session { replies, ..session() })));
     rows.extend(below());
     rows.push((
