@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_shard::limits::{CONTROL_BYTES_MAX, STREAM_CHUNK_BYTES_MAX};
+use switchward_shard::raft_messages::{SnapshotPart, decode_snapshot_part};
 use switchward_shard::{
     ClockOffset, Cluster, Group, LEADER_QUESTION, MemberHandler, Peer, PeerConnection, PeerError,
     PeerRequest, PeerStream, RaftNetwork, RaftPeers, Transport, serve,
@@ -20,6 +21,9 @@ const CHUNKS: usize = 4;
 
 /// The kinds of messages that carry entries: appends, and streams of appends.
 const ENTRIES: [u8; 2] = [1, 5];
+
+/// The kind of streams that carry a snapshot.
+const SNAPSHOT: u8 = 6;
 
 /// All links between the servers of a test; cheap to clone.
 #[derive(Clone, Default)]
@@ -64,7 +68,7 @@ struct Switchboard {
     known: BTreeMap<(u64, u64), String>,
     /// Servers that get no entries, and everything else.
     withheld: BTreeSet<u64>,
-    /// Snapshots that servers received which are gone.
+    /// Snapshots that were sent to their end.
     snapshots: u64,
     streams: usize,
 }
@@ -115,9 +119,7 @@ impl Network {
 
     /// Removes a server that is gone.
     pub fn leave(&self, node: u64) {
-        let mut board = self.0.lock();
-        let left = board.reached.remove(&node);
-        board.snapshots += left.map_or(0, |left| left.handler.raft().snapshots_received());
+        self.0.lock().reached.remove(&node);
     }
 
     /// Cuts a server off from the others, both ways.
@@ -138,12 +140,10 @@ impl Network {
         board.withheld.clear();
     }
 
-    /// The number of snapshots that have arrived.
+    /// The number of snapshots that were sent to their end. One is counted before its receiver can install it.
     #[must_use]
     pub fn snapshots(&self) -> u64 {
-        let board = self.0.lock();
-        let received = board.reached.values().map(|reached| reached.handler.raft().snapshots_received());
-        board.snapshots + received.sum::<u64>()
+        self.0.lock().snapshots
     }
 
     /// The number of streams that were opened.
@@ -234,6 +234,7 @@ impl Transport for Links {
             network: self.network.clone(),
             from,
             to,
+            opener: self.node,
             kind,
             sends: Mutex::new(Some(sends)),
             receives: AsyncMutex::new(receives),
@@ -254,6 +255,8 @@ struct Chunks {
     network: Network,
     from: u64,
     to: u64,
+    /// The server that opened the stream.
+    opener: u64,
     /// What the stream is for.
     kind: u8,
     sends: Mutex<Option<mpsc::Sender<Bytes>>>,
@@ -264,6 +267,12 @@ impl Chunks {
     fn broken() -> PeerError {
         PeerError::Unknown("the connection is gone".into())
     }
+
+    fn ends_snapshot(&self, chunk: &Bytes) -> bool {
+        self.kind == SNAPSHOT
+            && self.from == self.opener
+            && matches!(decode_snapshot_part(chunk), Ok(SnapshotPart::End(_)))
+    }
 }
 
 #[async_trait]
@@ -273,6 +282,9 @@ impl PeerStream for Chunks {
         let sends = self.sends.lock().clone().ok_or_else(Self::broken)?;
         if self.network.is_cut(self.from, self.to) || self.network.is_withheld(self.to, self.kind) {
             return Err(Self::broken());
+        }
+        if self.ends_snapshot(&chunk) {
+            self.network.0.lock().snapshots += 1;
         }
         sends.send(chunk).await.map_err(|_| Self::broken())
     }

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use openraft::async_runtime::WatchReceiver;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 use switchward_store::{GroupId, SnapshotFile, SnapshotReceiver};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -22,14 +21,12 @@ use crate::types::{LogId, Snapshot, Vote};
 /// The snapshots that this server receives.
 pub(super) struct Receiving {
     turns: Semaphore,
-    /// Snapshots that have arrived whole.
-    pub(super) count: AtomicU64,
 }
 
 impl Receiving {
     /// None yet.
     pub(super) fn new() -> Self {
-        Self { turns: Semaphore::new(SNAPSHOTS_AT_ONCE), count: AtomicU64::new(0) }
+        Self { turns: Semaphore::new(SNAPSHOTS_AT_ONCE) }
     }
 
     /// Receives a snapshot and installs it. Returns the answer for its sender.
@@ -55,8 +52,6 @@ impl Receiving {
         let file = file(member, stream).await?;
         let snapshot = received(file)?;
         check(member, header, &snapshot)?;
-        // Counted before its effect can be seen.
-        self.count.fetch_add(1, Ordering::SeqCst);
         let installed = member.raft.install_full_snapshot(header.vote, snapshot).await;
         let vote = installed.map_err(io::Error::other)?.vote;
         tracing::info!(snapshot = %header.id, "a snapshot is installed");

@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 use switchward_store::{GroupId, Snapshots};
 use tokio::time::timeout;
 
@@ -74,12 +74,6 @@ impl RaftHandler {
     #[must_use]
     pub fn serves(kind: u8) -> bool {
         Kind::of(kind).is_some()
-    }
-
-    /// The number of snapshots that have arrived whole.
-    #[must_use]
-    pub fn snapshots_received(&self) -> u64 {
-        self.receiving.count.load(Ordering::SeqCst)
     }
 
     /// Has the groups that the server leads elect another leader as soon as its lease has ended there. Called when it can no
