@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchward_engine::is_remembered;
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_state::{Command, Reply, ViewError};
+use switchward_state::{Command, Reply};
 use switchward_store::Disk;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
@@ -15,7 +15,6 @@ use tracing::{Instrument as _, Span, debug_span};
 use crate::clock::{Clock, instant};
 use crate::contact::ContactWatch;
 use crate::decide_loop::DecideLoop;
-use crate::deletions;
 use crate::failure::Failure;
 use crate::group::Group;
 use crate::halt::Halt;
@@ -350,14 +349,6 @@ impl Shard {
     #[must_use]
     pub fn read_stale(&self) -> StateView {
         self.group.shared.view()
-    }
-
-    /// The number of tenants that are being deleted and still have rows in this shard.
-    ///
-    /// # Errors
-    /// A row cannot be read.
-    pub fn tenants_deleting(&self) -> Result<usize, ViewError> {
-        Ok(deletions::under_way(&self.read_stale())?.len())
     }
 
     /// Notifies when work of this shard is opened, given back or done.
