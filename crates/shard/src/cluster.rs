@@ -3,6 +3,8 @@
 use switchward_state::catalogue::CatalogueCommand;
 use switchward_state::policy::PolicyCommand;
 use switchward_state::session::SessionCommand;
+#[cfg(feature = "assembled")]
+mod assembled;
 mod files;
 mod held;
 mod open;
@@ -16,7 +18,6 @@ mod tenancy;
 pub use sealed::{KeysMissing, SealedUnder, check_keys, sealed_in_backup};
 
 use futures::future::BoxFuture;
-use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 use switchward_engine::policy::{Ledgers, Plan, plan};
@@ -31,7 +32,7 @@ use tokio::time::Instant;
 use crate::clock::{AgreedClock, Clock, ClockAgreement, Comparison};
 use crate::failure::Failure;
 use crate::group::Group;
-use crate::halt::{Halt, OnFatal, once};
+use crate::halt::{Halt, OnFatal};
 use crate::limits::{FIRE_WAIT, LIMITS_ASKED_MAX};
 use crate::members::{self, MemberOptions};
 use crate::shard::Shard;
@@ -79,45 +80,6 @@ impl Cluster {
     /// The shards as their callers hold them.
     pub(crate) fn of_shards(shards: Arc<Shards>) -> Self {
         Self(shards)
-    }
-
-    /// Creates a cluster of shards that were opened elsewhere, such as replicas over a network; the catalogue's comes
-    /// first.
-    ///
-    /// # Errors
-    /// There is no shard besides the catalogue.
-    pub fn of_groups(
-        groups: Vec<Group>,
-        clock: Arc<dyn Clock>,
-        log: Arc<SegmentLog>,
-        on_fatal: OnFatal,
-    ) -> io::Result<Self> {
-        check_groups(&groups)?;
-        let cluster = Self::over(groups, clock, once(on_fatal), log, Opened::default());
-        cluster.begin_leading();
-        cluster.begin_leader_tasks();
-        Ok(cluster)
-    }
-
-    /// The same for a member of a cluster: once the cluster is founded, the members of the groups follow the catalogue's map. To
-    /// found it, or to have this server admitted, is left to the caller, whatever the options say of the start.
-    ///
-    /// # Errors
-    /// There is no shard besides the catalogue.
-    pub fn of_member(
-        groups: Vec<Group>,
-        clock: Arc<dyn Clock>,
-        log: Arc<SegmentLog>,
-        on_fatal: OnFatal,
-        member: &MemberOptions,
-    ) -> io::Result<Self> {
-        check_groups(&groups)?;
-        let opened = Opened { raft: Mutex::default(), member: Some(member.clone()) };
-        let cluster = Self::over(groups, clock, once(on_fatal), log, opened);
-        cluster.begin_leading();
-        cluster.begin_answering(member);
-        cluster.begin_leader_tasks();
-        Ok(cluster)
     }
 
     /// Starts the loops of these groups, the first of which is the catalogue's.
@@ -438,12 +400,4 @@ impl Cluster {
         let count = left.len();
         timers::fire(shard, batch.number, left).await.map(|()| Fired::Timers(count))
     }
-}
-
-fn check_groups(groups: &[Group]) -> io::Result<()> {
-    if groups.len() > 1 {
-        return Ok(());
-    }
-    let message = "a cluster needs a catalogue and at least one shard";
-    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
 }
