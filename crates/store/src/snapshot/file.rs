@@ -17,7 +17,6 @@ pub struct SnapshotFile {
     file: Arc<File>,
     group: GroupId,
     applied: Option<Bytes>,
-    bytes: u64,
     rows: u64,
     digest: [u8; 32],
 }
@@ -30,13 +29,12 @@ impl SnapshotFile {
     /// number of rows and their hash hold.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let file = File::open(path).map_err(failed("open", path))?;
-        let bytes = file.metadata().map_err(failed("read", path))?.len();
         let mut rows = SnapshotRows::new(Arc::new(file))?;
         rows.visit(|_, _| Ok(()))?;
         let Header { group, applied } = rows.header;
         let Trailer { rows: count, digest } = rows.trailer;
         let file = rows.source.into_inner().file;
-        Ok(SnapshotFile { path: path.to_path_buf(), file, group, applied, bytes, rows: count, digest })
+        Ok(SnapshotFile { path: path.to_path_buf(), file, group, applied, rows: count, digest })
     }
 
     /// The group whose table it holds.
@@ -49,11 +47,6 @@ impl SnapshotFile {
         self.applied.as_ref()
     }
 
-    /// Length of the file.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
@@ -62,11 +55,6 @@ impl SnapshotFile {
     /// SHA-256 over the rows, as [`crate::State::digest`].
     pub fn digest(&self) -> [u8; 32] {
         self.digest
-    }
-
-    /// Its path, as long as it is the newest of its group.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// The file in pieces of at most `bytes_max`, for sending; a [`super::SnapshotReceiver`] takes them in order.

@@ -47,15 +47,6 @@ impl Snapshots {
         all.try_for_each(|path| fs::remove_file(&path).map_err(failed("remove", &path)))
     }
 
-    /// The newest snapshot of a group, verified.
-    ///
-    /// # Errors
-    /// As [`SnapshotFile::open`].
-    pub fn newest(&self, group: GroupId) -> Result<Option<SnapshotFile>, StoreError> {
-        let newest = self.of(group)?.into_iter().max();
-        newest.map(|(_, path)| SnapshotFile::open(&path)).transpose()
-    }
-
     /// Begins to receive a snapshot of a group from another server.
     ///
     /// # Errors
