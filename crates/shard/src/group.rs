@@ -347,14 +347,6 @@ impl Group {
         self.shared.position().map(|position| position.index)
     }
 
-    /// A hash over all rows. Blocks.
-    ///
-    /// # Errors
-    /// A row cannot be read.
-    pub fn digest(&self) -> io::Result<[u8; 32]> {
-        self.shared.state.digest().map_err(io::Error::other)
-    }
-
     /// Writes what has changed to the state store and syncs it. Blocks.
     ///
     /// # Errors

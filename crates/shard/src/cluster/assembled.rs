@@ -1,5 +1,6 @@
-//! Clusters of groups that a test has opened itself, such as replicas over a network that it controls. Only builds with the
-//! feature `assembled` contain them; the product opens its groups with [`Cluster::open`].
+//! Clusters of groups that a test has opened itself, such as replicas over a network that it controls, and how it compares
+//! their rows. Only builds with the feature `assembled` contain this; the product opens its groups with [`Cluster::open`],
+//! and compares replicas by [`Cluster::verify`].
 
 use parking_lot::Mutex;
 use std::io;
@@ -50,6 +51,16 @@ impl Cluster {
         cluster.begin_answering(member);
         cluster.begin_leader_tasks();
         Ok(cluster)
+    }
+}
+
+impl Group {
+    /// A hash over all rows. Blocks.
+    ///
+    /// # Errors
+    /// A row cannot be read.
+    pub fn digest(&self) -> io::Result<[u8; 32]> {
+        self.shared.state.digest().map_err(io::Error::other)
     }
 }
 
