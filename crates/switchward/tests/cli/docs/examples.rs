@@ -1,5 +1,5 @@
 //! The examples of `docs/cli.md`, which the program's help shows, too: each is typed in a shell and must end as it should.
-//! `cli-examples.md` says what must be there first, and what cannot be run.
+//! `cli-examples.md` says what must be there first.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -86,13 +86,6 @@ impl Section {
         })
     }
 
-    /// Returns true if the command's examples are not run.
-    fn is_not_run(&self, used: &mut BTreeSet<String>) -> bool {
-        let reason = self.notes.iter().find(|note| note.starts_with("Not run: ") && !note.contains('`'));
-        used.extend(reason.cloned());
-        reason.is_some()
-    }
-
     /// What is played before this example, as blocks of a page.
     fn before(&self, example: &str, used: &mut BTreeSet<String>) -> String {
         let is_before =
@@ -122,19 +115,19 @@ fn fenced(info: &str, text: &str) -> String {
     format!("{FENCE}{info}\n{text}{FENCE}\n")
 }
 
-/// An example as the test types it, or `None` if it is not run.
-fn typed(example: &str, needed: &Section, used: &mut BTreeSet<String>) -> Option<String> {
-    if needed.note("Not run", example, used).is_some() {
-        return None;
-    }
+/// An example as the test types it.
+fn typed(example: &str, needed: &Section, used: &mut BTreeSet<String>) -> String {
     let mut line = WRITTEN.iter().fold(example.to_owned(), |line, (shown, here)| line.replace(shown, here));
     if needed.note("Confirmed", example, used).is_some() {
         line.push_str(" --yes");
     }
+    if needed.note("Repeated", example, used).is_some() {
+        line = format!("until {line}; do :; done");
+    }
     if let Some(code) = needed.note("Exits ", example, used) {
         line.push_str(&format!(" # exits {code}"));
     }
-    Some(line)
+    line
 }
 
 /// A group as a page to play, and the number of its examples.
@@ -148,13 +141,11 @@ fn page_of(group: &str) -> (String, usize) {
         let mut alike = needed.iter().filter(of_group).filter(|it| it.command == section.command);
         let needed = alike.next().unwrap_or(&nothing);
         page.push_str(&needed.first());
-        let examples = if needed.is_not_run(&mut used) { Vec::new() } else { section.examples() };
-        for example in examples {
+        for example in section.examples() {
             let before = needed.before(&example, &mut used);
-            if let Some(line) = typed(&example, needed, &mut used) {
-                page.extend([before, fenced("sh", &format!("{line}\n"))]);
-                count += 1;
-            }
+            let line = typed(&example, needed, &mut used);
+            page.extend([before, fenced("sh", &format!("{line}\n"))]);
+            count += 1;
         }
         let unused: Vec<&String> = needed.rules().filter(|rule| !used.contains(*rule)).collect();
         assert!(unused.is_empty(), "cli-examples.md, {}: about no example: {unused:?}", section.command);
@@ -189,12 +180,12 @@ fn of_people() {
 
 #[test]
 fn of_delivery() {
-    run("Delivery", 19);
+    run("Delivery", 20);
 }
 
 #[test]
 fn of_operating() {
-    run("Operating", 54);
+    run("Operating", 55);
 }
 
 #[test]
@@ -216,12 +207,12 @@ fn what_is_needed_is_for_commands_of_the_page() {
 #[test]
 fn an_example_is_typed_with_what_it_needs() {
     let page = "## A\n### b\n- `x`: option\n```sh manual\nb gat_... \\\n  c   # why\nb /etc/switchward/d\nb e\n```\n";
-    let rules = "## A\n### b\n- Exits 4: `b gat_...`\n- Confirmed: `b /etc/`\n- Not run: `b e`\n```sh before b gat_\nf\n```\n";
+    let rules = "## A\n### b\n- Exits 4: `b gat_...`\n- Confirmed: `b /etc/`\n- Repeated: `b e`\n```sh before b gat_\nf\n```\n";
     let (shown, needed) = (sections(page), sections(rules));
     let (command, needed, mut used) = (&shown[1], &needed[1], BTreeSet::new());
-    let lines: Vec<Option<String>> =
+    let lines: Vec<String> =
         command.examples().iter().map(|example| typed(example, needed, &mut used)).collect();
-    assert_eq!(lines, [Some("b GATE c # exits 4".to_owned()), Some("b etc/d --yes".to_owned()), None]);
+    assert_eq!(lines, ["b GATE c # exits 4", "b etc/d --yes", "until b e; do :; done"]);
     assert_eq!(needed.before("b gat_...", &mut used), "```sh\nf\n```\n");
     assert_eq!(needed.before("b e", &mut used), "");
     assert_eq!(used.len(), needed.rules().count());
