@@ -1,16 +1,21 @@
-//! Blocks of the pages whose commands other steps of `make test` run, and those of the Makefile's targets.
+//! Blocks of the pages whose commands other steps of `make test` run, and those of make.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::page::{Block, Kind, blocks, typed};
-use crate::support::repository;
+use crate::support::{Ended, folder, program, repository};
 
 /// The step of the targets of the Makefile.
 const MAKE: &str = "make";
 /// What sets up another run of make than the one that may run this test.
-const MAKE_VARIABLES: [&str; 4] = ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES"];
+const MAKE_VARIABLES: [&str; 5] = ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "RELEASE"];
+/// The commands of make that are run; the others take long, or run this very test.
+const RUN: [&str; 2] = ["make", "make demo"];
+/// Makes a target folder that has the program `$1` already, so that its `cargo` has nothing to build.
+const BUILT: &str = "mkdir bin debug && ln -s \"$1\" debug/switchward && \
+                     printf '#!/bin/sh\\n' > bin/cargo && chmod +x bin/cargo";
 /// The steps that run blocks of the pages, each with the test that does it.
 const STEPS: [(&str, &str); 1] = [("python-client", "tests/python/test_worker.py")];
 /// The page that lists what no test runs.
@@ -24,7 +29,7 @@ const GENERATED: &str = "docs/cli.md";
 /// Nothing runs it.
 pub(super) fn is_run(page: &str, step: &str, block: &Block) -> Result<(), String> {
     if step == MAKE {
-        return typed(block).iter().try_for_each(|line| is_target(&line.text));
+        return typed(block).iter().try_for_each(|line| makes(&line.text));
     }
     let known = STEPS.iter().find(|(name, _)| *name == step);
     let (_, test) = known.ok_or_else(|| format!("no step of this name runs blocks: {step}"))?;
@@ -42,8 +47,8 @@ pub(super) fn is_run(page: &str, step: &str, block: &Block) -> Result<(), String
     }
 }
 
-/// Makes sure that the Makefile has what a command calls, without doing it: `make test` runs this very test.
-fn is_target(line: &str) -> Result<(), String> {
+/// Has make do what a command says, with the program that is built. Of what is not run, each target must exist.
+fn makes(line: &str) -> Result<(), String> {
     let mut words = line.split_whitespace();
     if words.next() != Some(MAKE) {
         return Err(format!("this is no command of make: {line}"));
@@ -52,9 +57,27 @@ fn is_target(line: &str) -> Result<(), String> {
     for name in MAKE_VARIABLES {
         make.env_remove(name);
     }
-    let done = make.arg("--dry-run").args(words).current_dir(repository(".")).output();
-    let done = done.map_err(|error| format!("make: {error}"))?;
-    if done.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&done.stderr).into_owned()) }
+    make.args(words).current_dir(repository(".")).stdin(Stdio::null());
+    let built = folder(&[]);
+    if RUN.contains(&line) {
+        let this = program();
+        for (name, value) in this.get_envs() {
+            match value {
+                Some(value) => make.env(name, value),
+                None => make.env_remove(name),
+            };
+        }
+        let mut script = Command::new("sh");
+        script.args(["-c", BUILT, "sh"]).arg(this.get_program()).current_dir(built.path());
+        Ended::of(&mut script).with_code(0);
+        let path = std::env::var("PATH").unwrap_or_default();
+        make.env("PATH", format!("{}:{path}", built.path().join("bin").display()));
+        make.env("CARGO_TARGET_DIR", built.path()).env("SWITCHWARD_CONTEXTS", built.path().join("contexts"));
+    } else {
+        make.arg("--dry-run");
+    }
+    let done = Ended::of(&mut make);
+    if done.code == 0 { Ok(()) } else { Err(format!("{}{}", done.out, done.err)) }
 }
 
 /// The rows of the list of what no test runs: the page, and the first command of the block.
