@@ -2,6 +2,8 @@
 
 mod environment;
 #[cfg(test)]
+mod pages_tests;
+#[cfg(test)]
 mod reference_tests;
 mod roles;
 

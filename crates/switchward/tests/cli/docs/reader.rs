@@ -21,7 +21,7 @@ use super::needs::Needs;
 use super::page::{Block, Kind, Typed, blocks, typed};
 use super::terminal::{Printed, Running};
 use super::{compare, steps};
-use crate::support::{Ended, exchange, program};
+use crate::support::{exchange, program};
 
 /// The words that stand for ids and keys, and what those begin with.
 const IDS: [(&str, &str); 5] =
@@ -202,10 +202,6 @@ impl Reader {
         let is_definition = matches!(language, "yaml" | "json") && detect(&[source]).is_ok();
         if is_definition && !has_word(&self.wrong, name) {
             return self.succeeds(&["switchward", "check", name]);
-        }
-        let options = Ended::of(program().args(["server", "--help"])).out;
-        if language == "toml" && options.contains("--check-config") {
-            return self.succeeds(&["switchward", "server", "--config", name, "--check-config"]);
         }
         Ok(())
     }
