@@ -1,10 +1,12 @@
-//! The server and its Redis in containers: what `deploy/compose.yaml` says agrees with the page, the sample configuration
-//! and both programs.
+//! The server and its Redis in containers, and a cluster of them: what the files of `deploy/` say agrees with the page, the
+//! sample configuration and the programs.
 
+use serde_json::Value;
 use std::process::Command;
 
 use crate::redis::{PASSWORD, Redis};
-use crate::support::repository;
+use crate::server::Site;
+use crate::support::{Ended, private, program, repository, run};
 
 const BEGIN: &str = "exec redis-server - <<CONFIGURATION\n";
 const END: &str = "CONFIGURATION\n";
@@ -59,5 +61,87 @@ fn every_file_that_it_hands_over_is_made_on_the_page_and_read_by_the_configurati
     assert_eq!(commands.len(), 2, "{commands:?}");
     for line in commands {
         assert!(section.lines().any(|it| it == line), "{line}");
+    }
+}
+
+/// A line of a mapping as a name and a value, without quotes.
+fn pair(line: &str) -> (&str, &str) {
+    let (name, value) = line.trim().split_once(": ").expect("a name and a value");
+    (name, value.trim_matches(['\'', '"']))
+}
+
+/// What follows a line of the file, up to the next empty line.
+fn section<'a>(compose: &'a str, line: &str) -> &'a str {
+    let (_, rest) = compose.split_once(&format!("\n{line}\n")).unwrap_or_else(|| panic!("no line {line}"));
+    rest.split("\n\n").next().unwrap_or(rest)
+}
+
+/// The program with the environment and the secrets of a service of the cluster, its files in the site's folder. It listens on
+/// free ports, and reaches no other container.
+fn of_service(compose: &str, site: &Site, service: &str) -> Command {
+    let own = section(compose, &format!("  {service}:"));
+    let kind = if service.starts_with("server-") { "server" } else { "gateway" };
+    let shared = section(compose, &format!("x-{kind}: &{kind}"));
+    let shared = shared.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let environment = own.lines().find_map(|line| line.trim().strip_prefix("environment: { <<: *server, "));
+    let environment = environment.unwrap_or_default().trim_end_matches(" }").split(", ");
+    let mut command = program();
+    for (name, value) in shared.chain(environment).filter(|line| !line.is_empty()).map(pair) {
+        let mut value = value.replace("0.0.0.0:7401", "127.0.0.1:0").replace("redis:6379", "127.0.0.1:1");
+        for listen in ["0.0.0.0:7400", "127.0.0.1:7400"] {
+            value = value.replace(listen, "127.0.0.1:0");
+        }
+        for server in 1..=3 {
+            value = value.replace(&format!("server-{server}:7401"), &format!("127.0.0.{server}:1"));
+        }
+        value = value.replace("/run/secrets/", &site.path(""));
+        command.env(name, value.replace("/var/lib/switchward", &site.path(&format!("data-{service}"))));
+    }
+    command.env("SWITCHWARD_METRICS__LISTEN", "127.0.0.1:0");
+    for handed in own.lines().filter_map(|line| line.trim().strip_prefix("- { source: ")) {
+        let (source, target) = handed.trim_end_matches(" }").split_once(", target: ").expect("two names");
+        assert!(
+            compose.contains(&format!("\n  {source}: {{ file: ./secrets/cluster/{source} }}\n")),
+            "{source}"
+        );
+        std::fs::copy(site.path(&format!("cluster/{source}")), site.path(target)).expect("a certificate");
+    }
+    command
+}
+
+/// The servers found and join their cluster by the commands of the file, and find nothing to correct in what it says.
+#[test]
+fn servers_and_gateways_of_the_cluster_are_set_up_as_its_file_says() {
+    let (compose, site) = (text("cluster.compose.yaml"), Site::new());
+    run(["secrets", "create", &site.path("switchward-keys")]).with_code(0);
+    private(site.path("redis.password"), PASSWORD);
+    let commands: Vec<&str> = compose.lines().filter_map(|line| line.strip_prefix("#   ")).collect();
+    let certs = commands.iter().find_map(|line| line.strip_prefix("target/release/switchward "));
+    let certs =
+        certs.expect("it makes certificates").replace("deploy/secrets/cluster", &site.path("cluster"));
+    run(certs.split(' ')).with_code(0);
+    let mut servers = Vec::new();
+    for line in commands {
+        let Some((_, line)) = line.split_once("docker compose -f deploy/cluster.compose.yaml run --rm ")
+        else {
+            continue;
+        };
+        let (service, words) = line.split_once(' ').expect("a service and a command");
+        let made = Ended::of(of_service(&compose, &site, service).args(words.split(' '))).with_code(0);
+        let says = format!("is the folder of {} of cluster", service.replace('-', " "));
+        assert!(made.out.contains(&says), "{made:?}");
+        servers.push(service);
+    }
+    assert_eq!(servers, ["server-1", "server-2", "server-3"]);
+    for service in servers.into_iter().chain(["gateway-1", "gateway-2"]) {
+        let ended = Ended::of(of_service(&compose, &site, service).args(["doctor", "-o", "json"]));
+        let found = ended.json()["checks"].as_array().cloned().expect("a list");
+        let status = |what: &str| {
+            let found = found.iter().filter(|check| check["check"] == what);
+            found.map(|check| check["status"].clone()).collect::<Vec<Value>>()
+        };
+        assert_eq!(status("config"), ["ok"], "{service}: {found:?}");
+        assert_eq!(status("cluster"), ["ok"], "{service}: {found:?}");
+        assert_eq!(status("folder"), Vec::<Value>::new(), "{service}: {found:?}");
     }
 }
