@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use switchward_machine::{Accept, ActKind, Machine, OpenId, RunId, WorkKind};
+use switchward_state::catalogue::Role;
 use switchward_state::limits::{
     LEASE_MS_MAX, LEASE_MS_MIN, LEASES_LAPSED_MAX, NOTE_BYTES_MAX, RESULT_BYTES_MAX, WORKER_BYTES_MAX,
 };
@@ -31,7 +32,8 @@ struct OpenWork {
 }
 
 impl OpenWork {
-    /// Whether a server does the work by itself, and so has no worker that could wait with the outcome.
+    /// Returns true if a server does the work by itself: no worker could wait with the outcome. [`lease`] and [`held`] make
+    /// sure that nobody else has such a lease or ends it.
     fn is_of_server(&self) -> bool {
         self.owed.lease.as_ref().is_some_and(|lease| lease.worker == SERVER_WORKER)
     }
@@ -49,6 +51,10 @@ pub(crate) fn lease(turn: &mut Turn<'_, '_>, lease: &LeaseWork) -> Result<Reply,
         return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "worker").into());
     }
     check_text("worker", &lease.worker, WORKER_BYTES_MAX)?;
+    if lease.worker == SERVER_WORKER && !by_server(turn) {
+        let message = format!("{SERVER_WORKER:?} is the name of the servers");
+        return Err(Rejection::new(Reason::FieldInvalid, message).fact("field", "worker").into());
+    }
     let found = find(turn, lease.item)?;
     let now = turn.now();
     match &found.owed.lease {
@@ -307,7 +313,8 @@ fn find(turn: &Turn<'_, '_>, item: OpenId) -> Result<OpenWork, Stop> {
     Ok(OpenWork { item, run, kind, owed, trace })
 }
 
-/// The same, if its last lease has this number.
+/// The same, if its last lease has this number. The number is no secret, so only a server reports about what servers have
+/// leased.
 fn held(turn: &Turn<'_, '_>, item: OpenId, fence: u64) -> Result<OpenWork, Stop> {
     let session = turn.session()?;
     turn.expect_sequence(&session)?;
@@ -315,7 +322,14 @@ fn held(turn: &Turn<'_, '_>, item: OpenId, fence: u64) -> Result<OpenWork, Stop>
     if found.owed.lease.is_none() || found.owed.fence != fence {
         return Err(lost().into());
     }
+    if found.is_of_server() && !by_server(turn) {
+        return Err(lost().into());
+    }
     Ok(found)
+}
+
+fn by_server(turn: &Turn<'_, '_>) -> bool {
+    turn.command.actor.role == Role::Server
 }
 
 fn accept_of(turn: &Turn<'_, '_>, found: &OpenWork) -> Result<Option<Accept>, Stop> {

@@ -13,7 +13,8 @@ use switchward_state::run::{PendingFact, RecordEvent, ResultProblem, RunCommand,
 use switchward_state::seal::SEAL_NONCE_BYTES;
 use switchward_state::session::{Session, SessionCommand, Start};
 use switchward_state::work::{
-    CompleteWork, FailWork, LeaseWork, Owed, SERVER_WORKER, WorkCommand, WorkEvent, WorkFailure,
+    CompleteWork, ExtendLease, FailWork, LeaseWork, Owed, ReleaseWork, SERVER_WORKER, WorkCommand, WorkEvent,
+    WorkFailure,
 };
 use switchward_state::{
     Actor, Body, Command, Event, ItemKind, Key, OpenItem, Reason, Rejection, Reply, Row, Scope, View,
@@ -309,4 +310,31 @@ fn a_worker_waits_with_what_brings_no_data() {
         assert_eq!(held.work().count(), 0);
         held.replayed();
     }
+}
+
+#[test]
+fn only_servers_have_their_name_and_end_what_they_have_leased() {
+    let mut held = Held::begin(&source("", PORT), SERVER_WORKER);
+    let (item, fence, cost, tokens) = (held.item, held.fence, Micros(0), 0);
+    let (result, failure) = (json!({ "status": 204, "body": null }), WorkFailure::TooLarge);
+    let worker = SERVER_WORKER.to_owned();
+    let commands = [
+        (WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }), Reason::LeaseLost),
+        (
+            WorkCommand::Fail(FailWork { item, fence, failure, cost, tokens, unknown: false }),
+            Reason::LeaseLost,
+        ),
+        (WorkCommand::Extend(ExtendLease { item, fence, lease_ms: LEASE_MS }), Reason::LeaseLost),
+        (WorkCommand::Release(ReleaseWork { item, fence }), Reason::LeaseLost),
+        (WorkCommand::Lease(LeaseWork { item, worker, lease_ms: LEASE_MS }), Reason::FieldInvalid),
+    ];
+    for (command, reason) in commands {
+        let worker = Actor { subject: "w".into(), role: Role::Worker };
+        let (reply, events) = held.submit_to(Scope::Session(held.session), worker, Body::Work(command));
+        assert_eq!(reply.unwrap_err().reason, reason);
+        assert!(events.is_empty(), "{events:?}");
+    }
+    let (reply, events) = held.complete(json!({ "status": 204, "body": null }));
+    reply.unwrap();
+    held.waits(&events);
 }
