@@ -189,7 +189,7 @@ fn pending_result(
 }
 
 /// Work is done, and its outcome waits for an approval of its run. That of a server waits beyond what may wait otherwise:
-/// one piece of work is open in a run, so it is one outcome.
+/// a state has one piece of work open at one time, so it is one outcome.
 fn wait_for_gate(
     turn: &mut Turn<'_, '_>,
     found: &OpenWork,

@@ -49,7 +49,8 @@ async fn current(cluster: &Cluster) -> Result<(), Failure> {
 }
 
 fn sweep_quarantine(api: &Api, quarantine: &dyn QuarantineStore) -> u64 {
-    let mut sweep = Sweep { api, now: api.cluster.now(), tenants: BTreeMap::new() };
+    let now = api.cluster.now();
+    let mut sweep = Sweep { api, now, tenants: BTreeMap::new(), asked_in_vain: false };
     let mut deleted = 0;
     for mail in quarantine.list() {
         let ends = sweep.ends(&mail).map_err(|refusal| refusal.message().to_owned());
@@ -73,6 +74,8 @@ struct Sweep<'a> {
     now: Time,
     /// How long mail of each tenant is kept, milliseconds; `None` of a tenant that is deleted.
     tenants: BTreeMap<TenantId, Option<u64>>,
+    /// The owner of a bucket has not answered: no other is asked, so that the end of the server does not wait for each mail.
+    asked_in_vain: bool,
 }
 
 impl Sweep<'_> {
@@ -90,12 +93,14 @@ impl Sweep<'_> {
 
     /// Asks the owner of the session's bucket before mail is deleted: the rows here may be those of a former owner. What
     /// they do not show is left to a later sweep.
-    fn is_removed(&self, query: &CheckRemoved) -> Result<bool, Refusal> {
+    fn is_removed(&mut self, query: &CheckRemoved) -> Result<bool, Refusal> {
         let rows = Reader::stale(query.source().shard(&self.api.cluster));
-        if !rows.answer(query).map_err(unreadable)? {
+        if !rows.answer(query).map_err(unreadable)? || self.asked_in_vain {
             return Ok(false);
         }
-        Handle::current().block_on(self.api.ask(query))
+        let answer = Handle::current().block_on(self.api.ask(query));
+        self.asked_in_vain = answer.is_err();
+        answer
     }
 
     fn kept_ms(&mut self, tenant: TenantId) -> Result<Option<u64>, Refusal> {
