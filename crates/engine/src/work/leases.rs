@@ -67,7 +67,8 @@ pub(crate) fn lease(turn: &mut Turn<'_, '_>, lease: &LeaseWork) -> Result<Reply,
         None => {}
     }
     let (item, until) = (found.item, now.after_ms(lease.lease_ms));
-    turn.emit(WorkEvent::Leased { item, worker: lease.worker.clone(), until, again: false })?;
+    let (worker, by) = (lease.worker.clone(), turn.command.actor.subject.clone());
+    turn.emit(WorkEvent::Leased { item, worker, until, again: false, by })?;
     Ok(Reply::Leased { item, fence: found.owed.fence + 1, until, loaded: Loaded::default() })
 }
 
@@ -82,7 +83,8 @@ pub(crate) fn extend(turn: &mut Turn<'_, '_>, extend: &ExtendLease) -> Result<Re
     if until.0.saturating_sub(lease.until.0) < extend.lease_ms / 2 {
         return Ok(Reply::Leased { item, fence, until: lease.until, loaded: Loaded::default() });
     }
-    turn.emit(WorkEvent::Leased { item, worker: lease.worker, until, again: true })?;
+    let (worker, by) = (lease.worker, lease.by);
+    turn.emit(WorkEvent::Leased { item, worker, until, again: true, by })?;
     Ok(Reply::Leased { item, fence, until, loaded: Loaded::default() })
 }
 
@@ -313,13 +315,15 @@ fn find(turn: &Turn<'_, '_>, item: OpenId) -> Result<OpenWork, Stop> {
     Ok(OpenWork { item, run, kind, owed, trace })
 }
 
-/// The same, if its last lease has this number. The number is no secret, so only a server reports about what servers have
+/// The same, if the caller holds the lease of this number. The number is no secret, so the lease must have been taken by the
+/// subject of the caller's key. A key may have the subject of the servers, so only a server reports about what servers have
 /// leased.
 fn held(turn: &Turn<'_, '_>, item: OpenId, fence: u64) -> Result<OpenWork, Stop> {
     let session = turn.session()?;
     turn.expect_sequence(&session)?;
     let found = find(turn, item)?;
-    if found.owed.lease.is_none() || found.owed.fence != fence {
+    let by = found.owed.lease.as_ref().map(|lease| &lease.by);
+    if by != Some(&turn.command.actor.subject) || found.owed.fence != fence {
         return Err(lost().into());
     }
     if found.is_of_server() && !by_server(turn) {

@@ -9,7 +9,7 @@ use switchward_state::work::{OpenItemBody, TimerItem, WaitItem, WorkEvent, WorkI
 pub(crate) fn public(event: &WorkEvent) -> Option<PublicEvent> {
     Some(match event {
         WorkEvent::Opened { body, .. } => opened(body),
-        WorkEvent::Leased { item, worker, until, again: false } => PublicEvent::new("work.leased")
+        WorkEvent::Leased { item, worker, until, again: false, .. } => PublicEvent::new("work.leased")
             .with("work", item.0)
             .with("worker", worker)
             .with("until_ms", until.0),

@@ -149,6 +149,28 @@ impl Held {
         self.submit(Body::Work(WorkCommand::Fail(fail)))
     }
 
+    /// Each command that extends or ends the lease.
+    fn about_lease(&self) -> [WorkCommand; 4] {
+        let (item, fence, cost, tokens) = (self.item, self.fence, Micros(0), 0);
+        let (result, failure) = (json!({ "status": 204, "body": null }), WorkFailure::TooLarge);
+        [
+            WorkCommand::Extend(ExtendLease { item, fence, lease_ms: LEASE_MS }),
+            WorkCommand::Release(ReleaseWork { item, fence }),
+            WorkCommand::Fail(FailWork { item, fence, failure, cost, tokens, unknown: false }),
+            WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }),
+        ]
+    }
+
+    /// None of them is accepted from this caller, and nothing changes.
+    fn lost_for(&mut self, subject: &str, role: Role) {
+        for command in self.about_lease() {
+            let caller = Actor { subject: subject.to_owned(), role };
+            let (reply, events) = self.submit_to(Scope::Session(self.session), caller, Body::Work(command));
+            assert_eq!(reply.unwrap_err().reason, Reason::LeaseLost, "{subject}");
+            assert!(events.is_empty(), "{events:?}");
+        }
+    }
+
     /// The person decides the open gate.
     fn decide(&mut self, decision: Decision) -> Vec<Event> {
         let gate = self.session().gates().next().unwrap();
@@ -315,26 +337,44 @@ fn a_worker_waits_with_what_brings_no_data() {
 #[test]
 fn only_servers_have_their_name_and_end_what_they_have_leased() {
     let mut held = Held::begin(&source("", PORT), SERVER_WORKER);
-    let (item, fence, cost, tokens) = (held.item, held.fence, Micros(0), 0);
-    let (result, failure) = (json!({ "status": 204, "body": null }), WorkFailure::TooLarge);
     let worker = SERVER_WORKER.to_owned();
-    let commands = [
-        (WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }), Reason::LeaseLost),
-        (
-            WorkCommand::Fail(FailWork { item, fence, failure, cost, tokens, unknown: false }),
-            Reason::LeaseLost,
-        ),
-        (WorkCommand::Extend(ExtendLease { item, fence, lease_ms: LEASE_MS }), Reason::LeaseLost),
-        (WorkCommand::Release(ReleaseWork { item, fence }), Reason::LeaseLost),
-        (WorkCommand::Lease(LeaseWork { item, worker, lease_ms: LEASE_MS }), Reason::FieldInvalid),
-    ];
-    for (command, reason) in commands {
-        let worker = Actor { subject: "w".into(), role: Role::Worker };
-        let (reply, events) = held.submit_to(Scope::Session(held.session), worker, Body::Work(command));
-        assert_eq!(reply.unwrap_err().reason, reason);
+    let lease = LeaseWork { item: held.item, worker, lease_ms: LEASE_MS };
+    // A key may have the subject of the servers, and is none of theirs.
+    let servers = Actor::server().subject;
+    for subject in ["w", &servers] {
+        held.lost_for(subject, Role::Worker);
+        let actor = Actor { subject: subject.to_owned(), role: Role::Worker };
+        let body = Body::Work(WorkCommand::Lease(lease.clone()));
+        let (reply, events) = held.submit_to(Scope::Session(held.session), actor, body);
+        assert_eq!(reply.unwrap_err().reason, Reason::FieldInvalid);
         assert!(events.is_empty(), "{events:?}");
     }
     let (reply, events) = held.complete(json!({ "status": 204, "body": null }));
     reply.unwrap();
     held.waits(&events);
+}
+
+#[test]
+fn a_lease_is_extended_and_ended_only_for_the_subject_that_took_it() {
+    let mut held = Held::begin(&source("", PORT), "w");
+    let (item, fence) = (held.item, held.fence);
+    held.submit(Body::Work(WorkCommand::Release(ReleaseWork { item, fence }))).0.unwrap();
+    let kim = |role| Actor { subject: "kim".into(), role };
+    let lease = LeaseWork { item, worker: "w".into(), lease_ms: LEASE_MS };
+    let body = Body::Work(WorkCommand::Lease(lease));
+    let (reply, _) = held.submit_to(Scope::Session(held.session), kim(Role::Worker), body);
+    let Ok(Reply::Leased { fence, .. }) = reply else { panic!("{reply:?}") };
+    held.fence = fence;
+    // What the worker calls itself does not count, and neither does what else a key may do.
+    for (subject, role) in [("w", Role::Worker), ("lee", Role::Admin), ("server", Role::Server)] {
+        held.lost_for(subject, role);
+    }
+    held.decide(Decision::Refuse);
+    let [extend, _, _, complete] = held.about_lease();
+    for command in [extend, complete] {
+        let body = Body::Work(command);
+        held.submit_to(Scope::Session(held.session), kim(Role::Admin), body).0.unwrap();
+    }
+    assert_eq!(held.work().count(), 0, "two keys of one subject are one worker");
+    held.replayed();
 }

@@ -166,8 +166,8 @@ impl Held {
     }
 }
 
-/// The token of a lease: the work's number and its fence, with a part of a digest, so that an invented or mixed-up number
-/// is no valid token.
+/// The token of a lease: its fence, with a part of a digest of the work and the fence, so that a mixed-up number is no valid
+/// token. It is no secret: a session ends or extends a lease only for the subject of the key that took it.
 fn token(session: SessionId, work: OpenId, fence: u64) -> String {
     let mark = Digest::of_parts(&[b"lease", &session.0, &work.0.to_be_bytes(), &fence.to_be_bytes()]);
     let mark: String = mark.0.iter().take(8).map(|byte| format!("{byte:02x}")).collect();

@@ -17,7 +17,7 @@ fn decide(gate: &str, decision: GateDecision) -> v1::DecideGateRequest {
 }
 
 /// Creates a key of acme's; returns its secret.
-async fn key(harness: &Harness, role: v1::KeyRole, subject: &str) -> String {
+pub(crate) async fn key(harness: &Harness, role: v1::KeyRole, subject: &str) -> String {
     let create = v1::CreateApiKeyRequest {
         role: role.into(),
         subject: subject.to_owned(),

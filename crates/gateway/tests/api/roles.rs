@@ -126,6 +126,16 @@ async fn every_role_may_what_the_table_says_and_nothing_else() {
             let before = harness.node.state().await;
             let outcome = call(&harness, &rpc, role, &request).await;
             if allowed(&rpc.descriptor(), role) {
+                if rpc.is_about_a_lease() && role != rpc.role() {
+                    refused(outcome, "LEASE_LOST");
+                    assert_eq!(
+                        harness.node.state().await,
+                        before,
+                        "{} by {role} changed the state",
+                        rpc.method
+                    );
+                    continue;
+                }
                 outcome.unwrap_or_else(|status| panic!("{} with a key of {role}: {status:?}", rpc.method));
                 continue;
             }

@@ -70,8 +70,16 @@ impl Rpc {
         DynamicMessage::decode(self.descriptor().input(), &bytes[..]).expect("a request")
     }
 
-    /// The first role in `proto/README.md` that may make the call.
+    /// Returns true if the request is about a lease, which only the worker of [`Harness::leased`] can extend or end.
+    pub(crate) fn is_about_a_lease(&self) -> bool {
+        ["ExtendLease", "CompleteWork", "FailWork", "ReleaseWork"].contains(&self.method)
+    }
+
+    /// The first role in `proto/README.md` that may make the call; of calls about a lease, the one that has it.
     pub(crate) fn role(&self) -> &'static str {
+        if self.is_about_a_lease() {
+            return "worker";
+        }
         let (word, _) = crate::harness::ROLES
             .into_iter()
             .rev()

@@ -1,12 +1,15 @@
 //! Workers: they lease work, extend the lease, lose it, and complete the work.
 
 use futures::{StreamExt as _, future::join_all};
+use prost::Message as _;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use switchward_api::v1::{self, worker_service_client::WorkerServiceClient};
 use tonic::{Request, transport::Channel};
 
+use crate::deciding::key;
 use crate::harness::{Harness, deployment};
+use crate::protocols::Protocol;
 use crate::refusal::refused;
 
 const MINUTE_MS: u64 = 60_000;
@@ -128,6 +131,55 @@ async fn work_is_taken_kept_and_done_once() {
     let own = v1::CompleteWorkRequest { request_id: "mine".into(), ..done(&item) };
     let outcome = harness.attempt::<v1::CompleteWorkResponse>("worker", "CompleteWork", &own).await;
     refused(outcome.map(drop), "LEASE_LOST");
+    harness.node.end().await;
+}
+
+/// Each call that extends or ends the lease of an item.
+fn about_lease(item: &v1::WorkItem) -> [(&'static str, Vec<u8>); 4] {
+    let named = || (item.name.clone(), item.lease_token.clone());
+    let (name, lease_token) = named();
+    let extend = v1::ExtendLeaseRequest { name, lease_token, lease: seconds(600) };
+    let (name, lease_token) = named();
+    let fail = v1::FailWorkRequest { name, lease_token, ..Default::default() };
+    let (name, lease_token) = named();
+    let release = v1::ReleaseWorkRequest { name, lease_token, ..Default::default() };
+    [
+        ("ExtendLease", extend.encode_to_vec()),
+        ("FailWork", fail.encode_to_vec()),
+        ("ReleaseWork", release.encode_to_vec()),
+        ("CompleteWork", done(item).encode_to_vec()),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_extended_and_ended_only_with_a_key_of_the_subject_that_took_it() {
+    let harness = Harness::start().await;
+    let (session, queue) = harness.owing().await;
+    let line = &harness.node.line;
+    let robots = [
+        key(&harness, v1::KeyRole::Worker, "robot").await,
+        key(&harness, v1::KeyRole::Worker, "robot").await,
+    ];
+    let other = key(&harness, v1::KeyRole::Worker, "w-1").await;
+    let poll = v1::PollWorkRequest { wanted: wanted(&queue), ..Default::default() };
+    let polled: v1::PollWorkResponse = line.ask(&robots[0], "PollWork", &poll).await.expect("an answer");
+    let item = polled.items.into_iter().next().expect("work");
+
+    let before = harness.node.state().await;
+    for secret in [other.as_str(), harness.acme.key("worker"), harness.acme.key("admin")] {
+        for (method, request) in about_lease(&item) {
+            refused(line.call(Protocol::Grpc, method, secret, &request).await, "LEASE_LOST");
+        }
+    }
+    assert_eq!(harness.node.state().await, before, "a lease of another subject was changed");
+
+    let complete = v1::CompleteWorkRequest { result: result("sum", "3"), ..done(&item) };
+    for secret in robots.iter().rev() {
+        let reply: v1::CompleteWorkResponse =
+            line.ask(secret, "CompleteWork", &complete).await.expect("an answer");
+        assert!(reply.accepted, "{reply:?}");
+    }
+    assert_eq!(harness.look(&session.name).await.at[0], "done");
     harness.node.end().await;
 }
 

@@ -14,10 +14,10 @@ pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &WorkEvent
             opened(rows, site, listed, body.clone(), trace.clone())?;
         }
         WorkEvent::Closed { item, run } => input_taken(rows, site, *run, *item)?,
-        WorkEvent::Leased { item, worker, until, again } => {
+        WorkEvent::Leased { item, worker, until, again, by } => {
             let owed = owed(rows, site, *item)?;
             owed.fence += u64::from(!again);
-            owed.lease = Some(Lease { worker: worker.clone(), until: *until });
+            owed.lease = Some(Lease { worker: worker.clone(), until: *until, by: by.clone() });
         }
         WorkEvent::Released { item, lapsed } => {
             let owed = owed(rows, site, *item)?;

@@ -49,6 +49,9 @@ pub enum WorkEvent {
         /// Whether the worker had it before, and keeps it.
         #[n(3)]
         again: bool,
+        /// The subject of the key that the worker has taken it with.
+        #[n(4)]
+        by: String,
     },
     /// Work is nobody's again.
     #[n(3)]

@@ -150,6 +150,10 @@ pub struct Lease {
     /// Until when.
     #[n(1)]
     pub until: Time,
+    /// The subject of the key that took it: only keys of this subject end or extend the lease. That of
+    /// [`Actor::server`](crate::Actor::server) if a server did.
+    #[n(2)]
+    pub by: String,
 }
 
 /// What a timer is for.

@@ -1,10 +1,10 @@
 //! Checks of what a worker may do while it holds work.
 
 use switchward_machine::OpenId;
-use switchward_scenario::{Broken, ShardIx, System};
+use switchward_scenario::{Answer, Broken, ShardIx, System};
 use switchward_state::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
 use switchward_state::work::{ExtendLease, LeaseWork, WorkCommand};
-use switchward_state::{Body, Command, Key, Loaded, OpenItem, Reason, Reply, Row, Scope, View};
+use switchward_state::{Actor, Body, Command, Key, Loaded, OpenItem, Reason, Reply, Row, Scope, View};
 
 use super::rows::unchanged;
 use super::{CarefulMemory, inner};
@@ -38,7 +38,7 @@ pub(super) fn taken_over(memory: &CarefulMemory, at: ShardIx, key: &Key) -> Resu
 }
 
 /// After work was leased: a heartbeat in the first half of the lease writes nothing, one that requests
-/// twice the time moves the end, and no other worker may send one.
+/// twice the time moves the end, and no other worker may send one, nor a key of another subject.
 pub(super) fn leased(memory: &mut CarefulMemory, command: &Command, reply: &Reply) -> Result<(), Broken> {
     let (Body::Work(WorkCommand::Lease(lease)), Reply::Leased { item, fence, until, .. }) =
         (&command.body, reply)
@@ -51,6 +51,8 @@ pub(super) fn leased(memory: &mut CarefulMemory, command: &Command, reply: &Repl
     };
     let again = unchanged(memory, &say(*fence, lease.lease_ms))?;
     let other = unchanged(memory, &say(*fence + 1, lease.lease_ms))?;
+    let actor = Actor { subject: "another".into(), ..command.actor.clone() };
+    let stranger = unchanged(memory, &Command { actor, ..say(*fence, lease.lease_ms) })?;
     // Twice the time, if a lease may be that long: then its worker gets it.
     let twice = lease.lease_ms.min(LEASE_MS_MAX / 2) * 2;
     let whole = if twice < lease.lease_ms * 2 { *until } else { memory.now().after_ms(twice) };
@@ -58,9 +60,11 @@ pub(super) fn leased(memory: &mut CarefulMemory, command: &Command, reply: &Repl
     let loaded = Loaded::default();
     let leased_until =
         |until| Ok(Reply::Leased { item: *item, fence: *fence, until, loaded: loaded.clone() });
-    let lost = other.as_ref().is_err_and(|refusal| refusal.reason == Reason::LeaseLost);
-    if again == leased_until(*until) && longer == leased_until(whole) && lost {
+    let lost = |answer: &Answer| answer.as_ref().is_err_and(|refusal| refusal.reason == Reason::LeaseLost);
+    if again == leased_until(*until) && longer == leased_until(whole) && lost(&other) && lost(&stranger) {
         return Ok(());
     }
-    Err(Broken(format!("heartbeats for a lease until {until:?} got {again:?}, {longer:?} and {other:?}")))
+    Err(Broken(format!(
+        "heartbeats for a lease until {until:?} got {again:?}, {longer:?}, {other:?} and {stranger:?}"
+    )))
 }

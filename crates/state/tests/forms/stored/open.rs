@@ -43,7 +43,7 @@ pub(super) fn items() -> Vec<OpenItemBody> {
 fn owed() -> Owed {
     Owed {
         fence: 2,
-        lease: Some(Lease { worker: "w-1".into(), until: Time(9) }),
+        lease: Some(Lease { worker: "w-1".into(), until: Time(9), by: "robot".into() }),
         lapsed: 1,
         ..Owed::new(
             serde_json::json!({"rubric": "It is polite."}),
