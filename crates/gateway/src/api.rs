@@ -277,7 +277,8 @@ pub(crate) fn position_after(id: SessionId, reply: Reply, name: &str) -> Result<
 }
 
 /// Prefixes of the request ids that the server itself makes.
-const OWN_IDS: [&str; 7] = ["call:", "confirm:", "delivery:", "mail:", "page:", "settle:", "webhook:"];
+const OWN_IDS: [&str; 8] =
+    ["call:", "confirm:", "delivery:", "lease:", "mail:", "page:", "settle:", "webhook:"];
 
 /// The request id of a message, with the digest of the method and of the message.
 ///

@@ -151,7 +151,8 @@ struct Held {
 
 impl Held {
     /// The request id under which the work is finished: the caller's, else the lease's own, so that a repetition finds
-    /// the first reply either way. Only the first result of a lease counts.
+    /// the first reply either way. Only the first result of a lease counts. No caller can give an id of the second kind:
+    /// see [`request_id`].
     fn request(
         &self,
         given: &str,
@@ -161,7 +162,7 @@ impl Held {
         if !given.is_empty() {
             return request_id(given, method, message);
         }
-        let id = format!("{method}:{}", self.token);
+        let id = format!("lease:{method}:{}", self.token);
         Ok(Some(RequestId { body: Digest::of(id.as_bytes()), id }))
     }
 }

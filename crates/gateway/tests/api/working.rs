@@ -171,6 +171,16 @@ async fn a_lease_is_extended_and_ended_only_with_a_key_of_the_subject_that_took_
             refused(line.call(Protocol::Grpc, method, secret, &request).await, "LEASE_LOST");
         }
     }
+    // Nor can another call have the id under which the work will be completed.
+    let request_id = format!("lease:CompleteWork:{}", item.lease_token);
+    let message = v1::PostMessageRequest {
+        name: session.name.clone(),
+        text: "12 dollars".into(),
+        request_id,
+        ..Default::default()
+    };
+    let outcome = harness.attempt::<v1::PostMessageResponse>("agent", "PostMessage", &message).await;
+    assert_eq!(refused(outcome.map(drop), "FIELD_INVALID").fields, ["request_id"]);
     assert_eq!(harness.node.state().await, before, "a lease of another subject was changed");
 
     let complete = v1::CompleteWorkRequest { result: result("sum", "3"), ..done(&item) };
