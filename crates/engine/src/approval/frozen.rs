@@ -1,14 +1,14 @@
 //! Data that stand still: while an approval of a run is open, nothing changes what its people were shown. Records are
 //! refused; what comes from elsewhere is kept with the run, and enters in its order when the approval closes, before
-//! anything that follows from that. A failed attempt at the state's work is kept, too, if a server has made it. See
-//! `tests/corpus/conversation/sentences.tsv#003-s22a`.
+//! anything that follows from that. A failed attempt at the state's work is kept, too, if a server has made it, and the end
+//! of the state's wait or delay. See `tests/corpus/conversation/sentences.tsv#003-s22a`.
 //!
 //! Only a gate of the kind `approval` does that: a tool call that a person is asked about names its arguments itself, and
 //! a part of a task approves nothing. Runs that call or are called by this one have data of their own. What a run below
 //! gives back is written when it has ended, and while it runs no approval of its caller can be open.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{GateKind, Machine, OpenId, RunId, reserved_keys::EVENT_KEY};
+use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, reserved_keys::EVENT_KEY};
 use switchward_state::limits::{PENDING_INPUT_BYTES_MAX, PENDING_INPUTS_MAX};
 use switchward_state::run::{Deferral, Json, PendingFact, PendingInput, RunEvent, WriteProblem, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
@@ -89,8 +89,14 @@ pub(crate) fn keep(
     Ok(turn.emit(PendingFact::Held { run, gate, input })?)
 }
 
-/// The inputs that were kept enter, in their order; each key is written once, with its final value. Returns what
-/// follows from the outcome of the state's own work, if that was among them: it counts only if the run stays in its state.
+/// What follows from the end of a wait, which has this port, or from that of the delay before the next attempt.
+pub(crate) fn time_over(port: Option<Port>) -> Deferral {
+    port.map_or(Deferral::Again, Deferral::Ended)
+}
+
+/// The inputs that were kept enter, in their order; each key is written once, with its final value. Returns what follows
+/// from the end of the state's own work, wait or delay, if that was among them: it counts only if the run stays in its
+/// state.
 pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Deferral>, Stop> {
     let pending = turn.run(run)?.pending.clone();
     if pending.is_empty() {
@@ -115,6 +121,10 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Deferr
             PendingInput::Failed { fault, .. } => {
                 ended = Some(Deferral::Fault(fault.clone()));
                 Writer::Worker
+            }
+            PendingInput::TimeOver { port, .. } => {
+                ended = Some(time_over(port.clone()));
+                continue;
             }
         };
         let Some(data) = input.data() else { continue };

@@ -6,6 +6,7 @@ use switchward_state::approval::{GateRequest, OpenGate, Quorum, Tally, Warning};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{EffectBody, MailFull, mail_caps};
 use switchward_state::limits::WAITING_NAMED_MAX;
+use switchward_state::run::PendingInput;
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Key, ReadRows, ViewError};
 
@@ -96,7 +97,10 @@ impl Reach {
         warnings.extend(doubted.map(|to| Warning::UnprovedBounce { to }));
         let unreached = unreached.into_iter().chain(dropped.iter().cloned()).collect();
         let held = match open.body.kind {
-            GateKind::Approval => rows.run(tenant, session, open.head.run)?.pending.len(),
+            GateKind::Approval => {
+                let run = rows.run(tenant, session, open.head.run)?;
+                run.pending.iter().filter(|input| !matches!(input, PendingInput::TimeOver { .. })).count()
+            }
             GateKind::Notify | GateKind::ToolAsk | GateKind::Task => 0,
         };
         Ok(Self { unreached, unnotified, warnings, held: u32::try_from(held).unwrap_or(u32::MAX) })

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 use switchward_machine::{Decision, ExitIx, GateKind, GateSpec, OpenId, Resolve, RunId, Status, Trigger};
-use switchward_state::ViewError;
 use switchward_state::approval::{ApprovalEvent, OpenGate, Via};
 use switchward_state::policy::time_text;
 use switchward_state::run::{Deferral, RunEvent, Writer};
 use switchward_state::session::SessionEvent;
+use switchward_state::work::About;
+use switchward_state::{ItemKind, ReadRows as _, ViewError};
 
 use crate::approval::frozen;
 use crate::run::data::merge_below;
@@ -62,15 +63,16 @@ pub(crate) fn close(
 /// never lost. Grants and denials of calls are handled separately.
 pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &OpenGate, resolve: &Resolve) -> Result<(), Stop> {
     let exit = || open.body.exit.ok_or_else(|| ViewError("the gate holds no exit".into()));
-    let worked =
-        if open.body.kind == GateKind::Approval { frozen::enter(turn, open.head.run)? } else { None };
+    // An approval state holds no exit, and its data stand still all the same.
+    let waited = open.body.kind == GateKind::Approval || open.body.exit.is_some();
+    let ended = if waited { frozen::enter(turn, open.head.run)? } else { None };
     let due = match resolve {
         Resolve::Grant | Resolve::Deny | Resolve::PassOn => return Ok(()),
-        Resolve::Stay => {
-            stay(turn, open.head.run, exit()?)?;
-            // The state's own work was done while its people were asked.
-            return worked.map_or(Ok(()), |due| now_or_later(turn, open.head.run, due));
-        }
+        Resolve::Stay => match ended {
+            // The state's own work, wait or delay ended while its people were asked.
+            Some(due) => due,
+            None => return stay(turn, open.head.run, exit()?),
+        },
         Resolve::TakeHeld => Deferral::Take(exit()?),
         Resolve::End(ending) => Deferral::End(ending.clone()),
         Resolve::Settle(port) => Deferral::Ended(port.clone()),
@@ -105,11 +107,31 @@ pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Deferral) -
     Ok(())
 }
 
-/// The run stays in its state. A body that ended with a port leaves by it when it next tries to.
+/// The run stays in its state. A body that ended with a port leaves by it when it next tries to. One that has not ended,
+/// because an event has tried the exit, goes on.
 fn stay(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<(), Stop> {
+    if has_open_part(turn, run)? {
+        return Ok(());
+    }
     let refused = held_port(turn, run, exit)?;
     turn.emit(RunEvent::Rested { run, refused })?;
     Ok(())
+}
+
+/// Returns true if work, a wait or a delay of the run's body is open.
+fn has_open_part(turn: &Turn<'_, '_>, run: RunId) -> Result<bool, Stop> {
+    for kind in [ItemKind::Wait, ItemKind::Timer] {
+        if !turn.open_in(run, kind)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    for item in turn.open_in(run, ItemKind::Work)? {
+        let work = turn.rows.work_at(&turn.item_key(item)?)?;
+        if work.is_some_and(|work| work.body.owed.about == About::Act) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The port at which an exit stands, if it stands at one.

@@ -92,6 +92,7 @@ fn pending(fact: &PendingFact) -> PublicEvent {
                 PendingInput::Work { item, .. } | PendingInput::Failed { item, .. } => {
                     public.with("work", item.0)
                 }
+                PendingInput::TimeOver { item, .. } => public.with("timer", item.0),
             };
             let data = input.data().and_then(|data| data.0.as_object());
             let keys = data.into_iter().flat_map(serde_json::Map::keys);

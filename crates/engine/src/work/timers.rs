@@ -1,11 +1,13 @@
-//! A time has come: a wait, a lease or the round of a gate is over, or a node is tried again.
+//! A time has come: a wait, a lease or the round of a gate is over, or a node is tried again. The end of a wait or delay
+//! has no effect while a person is asked whether the state may be left; it takes effect if the run stays. See
+//! `tests/corpus/conversation/sentences.tsv#003-g09`.
 
 use switchward_machine::OpenId;
-use switchward_state::run::Deferral;
+use switchward_state::run::{Deferral, PendingInput};
 use switchward_state::work::WorkEvent;
 use switchward_state::{Key, OpenItem, ReadRows as _};
 
-use crate::approval::{resolve, rounds};
+use crate::approval::{frozen, resolve, rounds};
 use crate::turn::{Stop, Turn};
 use crate::work::leases;
 
@@ -17,7 +19,7 @@ pub(crate) fn fall_due(turn: &mut Turn<'_, '_>, key: &Key, item: OpenId) -> Resu
     }
     turn.follows(row.head().trace.as_ref());
     let run = row.head().run;
-    let due = match &*row {
+    let port = match &*row {
         OpenItem::Gate(_) => {
             drop(row);
             return rounds::fall_due(turn, key, item);
@@ -27,10 +29,14 @@ pub(crate) fn fall_due(turn: &mut Turn<'_, '_>, key: &Key, item: OpenId) -> Resu
             drop(row);
             return leases::lapse(turn, item, &owed, run);
         }
-        OpenItem::Wait(open) => Deferral::Ended(open.body.late.clone()),
-        OpenItem::Timer(_) => Deferral::Again,
+        OpenItem::Wait(open) => Some(open.body.late.clone()),
+        OpenItem::Timer(_) => None,
     };
     drop(row);
     turn.emit(WorkEvent::Closed { item, run })?;
-    resolve::now_or_later(turn, run, due)
+    let held = turn.run(run)?.held;
+    if let Some(held) = held {
+        return frozen::keep(turn, run, held.gate, PendingInput::TimeOver { item, port });
+    }
+    resolve::now_or_later(turn, run, frozen::time_over(port))
 }

@@ -9,9 +9,9 @@ use switchward_machine::{Decision, Machine, Micros, OpenId, SessionId, TenantId,
 use switchward_state::approval::{ApprovalCommand, DecideGate};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Tenancy};
 use switchward_state::limits::PENDING_INPUTS_MAX;
-use switchward_state::run::{PendingFact, RecordEvent, ResultProblem, RunCommand, RunEvent};
+use switchward_state::run::{PendingFact, RecordEvent, ResultProblem, Run, RunCommand, RunEvent};
 use switchward_state::seal::SEAL_NONCE_BYTES;
-use switchward_state::session::{Session, SessionCommand, Start};
+use switchward_state::session::{Session, SessionCommand, Start, Sweep};
 use switchward_state::work::{
     CompleteWork, ExtendLease, FailWork, LeaseWork, Owed, ReleaseWork, SERVER_WORKER, WorkCommand, WorkEvent,
     WorkFailure,
@@ -52,8 +52,8 @@ transitions:
 const PORT: &str = "on_error: port";
 const INTO: &str = ", into: answer";
 
-/// A session whose request has been leased and not answered, while a person is asked.
-struct Held {
+/// A session of one definition, in which a person is asked while something else is open.
+pub(crate) struct Held {
     /// The rows before the first decision.
     base: Rows,
     rows: Rows,
@@ -62,10 +62,12 @@ struct Held {
     session: SessionId,
     item: OpenId,
     fence: u64,
+    now: Time,
 }
 
 impl Held {
-    fn begin(source: &str, worker: &str) -> Self {
+    /// Starts the session.
+    pub(crate) fn start(source: &str) -> Self {
         let compiled = compile_file("p.yaml", source.as_bytes(), None);
         let definition = compiled.definition.unwrap_or_else(|| panic!("{:?}", compiled.findings));
         let key = switchward_state::approval::MailKey([5; 32]);
@@ -80,6 +82,7 @@ impl Held {
             session: SessionId::from_key(TENANT, "s"),
             item: OpenId(0),
             fence: 0,
+            now: NOW,
         };
         let machine = Arc::clone(&held.machine);
         let install = CatalogueCommand::InstallMachine(InstallMachine { machine });
@@ -87,6 +90,12 @@ impl Held {
         let start = start_of("p", 1, held.machine.digest(), "agent");
         let start = Start { key: Some("s".into()), ..start };
         held.submit(Body::Session(SessionCommand::Start(start))).0.unwrap();
+        held
+    }
+
+    /// The same; its request is leased and not answered when a person is asked.
+    fn begin(source: &str, worker: &str) -> Self {
+        let mut held = Self::start(source);
         held.item = held.work().next().unwrap();
         held.fence = held.lease(worker).unwrap();
         held.event(Map::new()).unwrap();
@@ -94,7 +103,7 @@ impl Held {
         held
     }
 
-    fn submit(&mut self, body: Body) -> (Result<Reply, Rejection>, Vec<Event>) {
+    pub(crate) fn submit(&mut self, body: Body) -> (Result<Reply, Rejection>, Vec<Event>) {
         self.submit_to(Scope::Session(self.session), Actor::server(), body)
     }
 
@@ -105,7 +114,7 @@ impl Held {
         body: Body,
     ) -> (Result<Reply, Rejection>, Vec<Event>) {
         let command = Command { actor, ..Command::of_server(TENANT, scope, body) };
-        let mut decided = decide(&[command], &self.rows, NOW).unwrap();
+        let mut decided = decide(&[command], &self.rows, self.now).unwrap();
         let mut events = Vec::new();
         if let Some(decision) = decided.decision {
             events = decision.turns.iter().flat_map(|turn| turn.events.clone()).collect();
@@ -125,7 +134,8 @@ impl Held {
         }
     }
 
-    fn event(&mut self, data: Map<String, Value>) -> Result<Reply, Rejection> {
+    /// The event comes that the definition's exits ask for.
+    pub(crate) fn event(&mut self, data: Map<String, Value>) -> Result<Reply, Rejection> {
         let event = RecordEvent {
             key: "paid".into(),
             data,
@@ -136,6 +146,19 @@ impl Held {
             once: None,
         };
         self.submit(Body::Run(RunCommand::RecordEvent(event))).0
+    }
+
+    /// A time passes, and what has fallen due of this kind is looked at.
+    pub(crate) fn later(&mut self, ms: u64, kind: ItemKind) -> Vec<Event> {
+        self.now = self.now.after_ms(ms);
+        let mut events = Vec::new();
+        for item in self.open(kind) {
+            let sweep = Sweep { key: Key::item(TENANT, self.session, item) };
+            let (reply, more) = self.submit(Body::Session(SessionCommand::Sweep(sweep)));
+            reply.unwrap();
+            events.extend(more);
+        }
+        events
     }
 
     fn complete(&mut self, result: Value) -> (Result<Reply, Rejection>, Vec<Event>) {
@@ -172,7 +195,7 @@ impl Held {
     }
 
     /// The person decides the open gate.
-    fn decide(&mut self, decision: Decision) -> Vec<Event> {
+    pub(crate) fn decide(&mut self, decision: Decision) -> Vec<Event> {
         let gate = self.session().gates().next().unwrap();
         let comment = String::new();
         let decide = DecideGate { gate, decision, comment, shown: None, limits: None, proof: None };
@@ -187,24 +210,34 @@ impl Held {
         Row::clone(&self.rows.row(key).unwrap().unwrap())
     }
 
-    fn session(&self) -> Session {
+    pub(crate) fn session(&self) -> Session {
         let Row::Session(session) = self.row(&Key::session(TENANT, self.session)) else {
             panic!("no session")
         };
         session
     }
 
-    /// The name of the state in which the session stands.
-    fn at(&self) -> &str {
+    /// The session's run.
+    pub(crate) fn run(&self) -> Run {
         let key = Key::run(TENANT, self.session, self.session().root);
         let Row::Run(run) = self.row(&key) else { panic!("no run") };
-        &self.machine.node(run.node).unwrap().name
+        run
+    }
+
+    /// The name of the state in which the session stands.
+    pub(crate) fn at(&self) -> &str {
+        &self.machine.node(self.run().node).unwrap().name
+    }
+
+    /// What is open of this kind.
+    pub(crate) fn open(&self, kind: ItemKind) -> Vec<OpenId> {
+        let items = self.session().items;
+        items.into_iter().filter(|listed| listed.kind == kind).map(|listed| listed.item).collect()
     }
 
     /// The open work.
     fn work(&self) -> impl Iterator<Item = OpenId> + use<> {
-        let items = self.session().items;
-        items.into_iter().filter(|listed| listed.kind == ItemKind::Work).map(|listed| listed.item)
+        self.open(ItemKind::Work).into_iter()
     }
 
     fn owed(&self, item: OpenId) -> Owed {
@@ -223,7 +256,7 @@ impl Held {
     }
 
     /// The stored decisions lead to the same rows, and these are read back as they are.
-    fn replayed(&self) {
+    pub(crate) fn replayed(&self) {
         let mut rows = self.base.clone();
         for decision in &self.log {
             let stored = switchward_state::Decision::decode(&decision.encode()).unwrap();

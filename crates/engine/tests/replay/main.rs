@@ -13,6 +13,7 @@ mod caps;
 mod counted;
 mod harness;
 mod held_jobs;
+mod held_timers;
 mod ledgers;
 mod oracle;
 mod planted;

@@ -41,6 +41,16 @@ pub enum PendingInput {
         #[n(1)]
         fault: Fault,
     },
+    /// A wait, or the delay before the next attempt, was over.
+    #[n(3)]
+    TimeOver {
+        /// The wait or timer, which is closed.
+        #[n(0)]
+        item: OpenId,
+        /// How the wait ends; `None` if the body begins again. It counts only if the run stays in its state.
+        #[n(1)]
+        port: Option<Port>,
+    },
 }
 
 impl PendingInput {
@@ -49,7 +59,7 @@ impl PendingInput {
     pub fn data(&self) -> Option<&Json> {
         match self {
             Self::Event { data, .. } | Self::Work { data, .. } => Some(data),
-            Self::Failed { .. } => None,
+            Self::Failed { .. } | Self::TimeOver { .. } => None,
         }
     }
 
@@ -58,7 +68,7 @@ impl PendingInput {
     pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Failed { fault, .. } => Some(fault),
-            Self::Event { .. } | Self::Work { .. } => None,
+            Self::Event { .. } | Self::Work { .. } | Self::TimeOver { .. } => None,
         }
     }
 
@@ -67,7 +77,7 @@ impl PendingInput {
     pub fn bytes(&self) -> usize {
         let key = match self {
             Self::Event { key, .. } => key.len(),
-            Self::Work { .. } | Self::Failed { .. } => 0,
+            Self::Work { .. } | Self::Failed { .. } | Self::TimeOver { .. } => 0,
         };
         key.saturating_add(self.data().map_or(0, |data| crate::run::json_length(&data.0)))
     }

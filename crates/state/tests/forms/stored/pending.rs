@@ -18,7 +18,8 @@ pub(super) fn rows() -> [(&'static str, Row); 2] {
     let gate = Gate { asked: Some(asked), call: None, kind: GateKind::Approval, ..gate() };
     let fault = FaultCause::HttpStatus { status: 503 }.into();
     let failed = PendingInput::Failed { item: OpenId(11), fault };
-    let pending = inputs().into_iter().chain([failed]).collect();
+    let over = PendingInput::TimeOver { item: OpenId(12), port: Some(Port::Named("timeout".into())) };
+    let pending = inputs().into_iter().chain([failed, over]).collect();
     [("run-pending", Row::Run(Run { pending, ..run() })), ("open-values", gate_row(gate))]
 }
 
