@@ -75,6 +75,40 @@ pub(crate) struct Applied {
     pub(crate) membership: Membership,
 }
 
+/// Encodes positions as [`encode_json`] does, one for each entry. The membership is the same from one entry to the next, so
+/// its text is made again only when it changes.
+#[derive(Debug, Default)]
+pub(crate) struct AppliedEncoder {
+    membership: Membership,
+    /// The membership as JSON; empty before the first position.
+    text: Vec<u8>,
+}
+
+/// What a position takes besides its membership, bytes: usually less.
+const POSITION_BYTES: usize = 96;
+
+impl AppliedEncoder {
+    /// Encodes a position.
+    ///
+    /// # Errors
+    /// It cannot be written as JSON.
+    pub(crate) fn encode(&mut self, applied: &Applied) -> io::Result<Bytes> {
+        let Applied { last, membership } = applied;
+        if self.text.is_empty() || self.membership != *membership {
+            self.text = serde_json::to_vec(membership)?;
+            self.membership = membership.clone();
+        }
+        let mut out = Vec::with_capacity(POSITION_BYTES + self.text.len());
+        out.push(JSON_FORM);
+        out.extend_from_slice(b"{\"last\":");
+        serde_json::to_writer(&mut out, last)?;
+        out.extend_from_slice(b",\"membership\":");
+        out.extend_from_slice(&self.text);
+        out.push(b'}');
+        Ok(Bytes::from(out))
+    }
+}
+
 /// Encodes a small stored value.
 pub(crate) fn encode_json<T: Serialize>(value: &T) -> io::Result<Bytes> {
     let mut out = vec![JSON_FORM];
@@ -159,6 +193,22 @@ mod tests {
             ("purged", same(&log_id(258, 7))),
         ];
         check("small.v1.txt", &lines);
+    }
+
+    #[test]
+    fn positions_are_encoded_as_values_are() {
+        let membership = |index| Membership::new(Some(log_id(1, index)), members());
+        let mut encoder = AppliedEncoder::default();
+        for (last, membership) in [
+            (None, Membership::default()),
+            (Some(log_id(1, 0)), membership(0)),
+            (Some(log_id(258, 7)), membership(0)),
+            (Some(log_id(258, u64::MAX)), membership(8)),
+            (None, Membership::default()),
+        ] {
+            let applied = Applied { last, membership };
+            assert_eq!(encoder.encode(&applied).unwrap(), encode_json(&applied).unwrap());
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use switchward_state::{Decision, Event, IndexKey, Kind};
 use switchward_store::GroupLog;
 
 use crate::blocking::blocking;
-use crate::codec::{Applied, encode_json};
+use crate::codec::{Applied, AppliedEncoder};
 use crate::evolved::evolved;
 use crate::limits::DISK_WAIT;
 use crate::mark::Mark;
@@ -29,6 +29,7 @@ pub struct StateMachine {
     shared: Arc<Shared>,
     log: Arc<dyn GroupLog>,
     applied: Applied,
+    encoder: AppliedEncoder,
     /// The prefixes of the index entries that the leader's tasks are notified of.
     relay: Vec<u8>,
     due: Vec<u8>,
@@ -47,7 +48,7 @@ impl StateMachine {
         shared.at(applied.last);
         shared.outbox.count(&shared.view()).map_err(io::Error::other)?;
         let (relay, due, removals) = (IndexKey::relay(), IndexKey::due(), IndexKey::removals());
-        Ok(Self { shared, log, applied, relay, due, removals })
+        Ok(Self { shared, log, applied, encoder: AppliedEncoder::default(), relay, due, removals })
     }
 
     /// The last entry that the rows hold.
@@ -152,7 +153,7 @@ impl StateMachine {
         if let Some(membership) = membership {
             self.applied.membership = membership;
         }
-        let applied = encode_json(&self.applied)?;
+        let applied = self.encoder.encode(&self.applied)?;
         let _alone = self.shared.whole.write();
         let rows = puts.into_iter().map(|(key, row)| (key.into_bytes(), row.map(Stored)));
         self.shared.state.apply(rows, applied);
