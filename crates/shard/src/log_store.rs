@@ -33,7 +33,7 @@ pub struct LogStore {
     proposed: Arc<Mutex<Span>>,
     /// Notified after each purge.
     purged: Arc<Notify>,
-    /// The vote that is on disk.
+    /// The vote that is on disk: its term and its server are, and its grant by a majority may follow a moment later.
     voted: Arc<Mutex<Option<Vote>>>,
     /// Set if an entry cannot be decoded, or is of a level that this server does not know.
     failed: Failed,
@@ -73,7 +73,7 @@ impl LogStore {
         self.failed.clone()
     }
 
-    /// The vote that is on disk; `None` if there is none.
+    /// The vote that is on disk; `None` if there is none. That a majority has granted it may be on its way to the disk.
     pub(crate) fn voted(&self) -> Option<Vote> {
         *self.voted.lock()
     }
@@ -250,7 +250,12 @@ impl RaftLogStorage<TypeConfig> for LogStore {
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         let bytes = encode_json(vote)?;
-        if planted!(VoteNotSynced) {
+        // What must survive a power cut is the term and the server, and those are synced already: the grant by a majority
+        // makes nobody a leader after a restart. Not awaited, because a leader cannot begin its term meanwhile. It gets to
+        // the disk before the entries of that term, which are written after it.
+        let is_only_grant =
+            vote.committed && self.voted().is_some_and(|on_disk| on_disk.leader_id == vote.leader_id);
+        if is_only_grant || planted!(VoteNotSynced) {
             self.log.put_meta(self.group, Meta::Vote, bytes, Box::new(drop));
             *self.voted.lock() = Some(*vote);
             return Ok(());

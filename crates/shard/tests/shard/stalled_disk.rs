@@ -2,12 +2,15 @@
 
 use bytes::Bytes;
 use futures::FutureExt as _;
+use openraft::RaftLogReader as _;
 use openraft::async_runtime::WatchReceiver;
 use openraft::storage::RaftLogStorage;
+use openraft::type_config::alias::VoteOf;
 use openraft::vote::leader_id_std::CommittedLeaderId;
 use parking_lot::{Condvar, Mutex};
+use std::path::Path;
 use std::sync::Arc;
-use switchward_shard::LogStore;
+use switchward_shard::{LogStore, TypeConfig};
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, LogRecord, SegmentLog, SyncFault};
 use switchward_testkit::PATIENCE;
 
@@ -92,13 +95,18 @@ fn a_leader_goes_on_while_the_disks_of_all_others_stall() {
     trio.assert_sound();
 }
 
+/// A log in this folder, on a disk that may stall.
+fn log_in(folder: &Path, stall: &Stall) -> Arc<SegmentLog> {
+    let data = DataDir::open(folder).unwrap();
+    let on_fatal = Box::new(|error: &switchward_store::StoreError| panic!("the log is lost: {error}"));
+    let sync_fault = Some(stall.before_each_sync());
+    Arc::new(SegmentLog::open(&data, LogOptions { on_fatal, sync_fault }).unwrap())
+}
+
 #[test]
 fn a_purge_does_not_wait_for_the_disk() {
     let (folder, stall, group) = (tempfile::tempdir().unwrap(), Stall::default(), GroupId(1));
-    let data = DataDir::open(folder.path()).unwrap();
-    let on_fatal = Box::new(|error: &switchward_store::StoreError| panic!("the log is lost: {error}"));
-    let sync_fault = Some(stall.before_each_sync());
-    let log = Arc::new(SegmentLog::open(&data, LogOptions { on_fatal, sync_fault }).unwrap());
+    let log = log_in(folder.path(), &stall);
     let (done, synced) = std::sync::mpsc::channel();
     let record = LogRecord { index: 0, bytes: Bytes::from_static(b"an entry") };
     log.append(group, vec![record], Box::new(move |result| done.send(result).unwrap()));
@@ -111,4 +119,26 @@ fn a_purge_does_not_wait_for_the_disk() {
     assert!(matches!(purged, Some(Ok(()))), "a node that waits answers no heartbeats");
     assert_eq!(log.first_last(group).unwrap(), None);
     drop(stalled);
+}
+
+#[test]
+fn a_vote_waits_for_the_disk_and_the_grant_of_the_same_vote_does_not() {
+    let (folder, stall, group) = (tempfile::tempdir().unwrap(), Stall::default(), GroupId(1));
+    let (runtime, log) = (callers(), log_in(folder.path(), &stall));
+    let mut store = LogStore::new(Arc::clone(&log) as Arc<dyn GroupLog>, group);
+    let (vote, granted) = (VoteOf::<TypeConfig>::new(1, 2), VoteOf::<TypeConfig>::new_committed(1, 2));
+    let other = VoteOf::<TypeConfig>::new_committed(2, 3);
+
+    let stalled = stall.begin();
+    assert!(store.save_vote(&granted).now_or_never().is_none(), "it has not voted for that server");
+    assert!(store.save_vote(&vote).now_or_never().is_none());
+    drop(stalled);
+    runtime.block_on(store.save_vote(&vote)).unwrap();
+
+    let stalled = stall.begin();
+    assert!(matches!(store.save_vote(&granted).now_or_never(), Some(Ok(()))), "its vote is on disk");
+    assert!(store.save_vote(&other).now_or_never().is_none(), "a later term");
+    drop(stalled);
+    runtime.block_on(store.save_vote(&other)).unwrap();
+    assert_eq!(runtime.block_on(store.read_vote()).unwrap(), Some(other));
 }
