@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt, stream};
 use openraft::OptionalSend;
 use openraft::base::BoxStream;
 use openraft::network::RPCOption;
-use openraft::raft::{AppendEntriesRequest, StreamAppendResult};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, StreamAppendResult};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +37,7 @@ where
         option,
         input,
         exhausted: false,
+        repeating: None,
         next: None,
         notice: None,
         unheld: 0,
@@ -101,6 +102,8 @@ struct Pipeline<'s, S> {
     input: S,
     /// True after the last append of the input.
     exhausted: bool,
+    /// An append with entries of earlier terms, which the other server may have.
+    repeating: Option<AppendEntriesRequest<TypeConfig>>,
     next: Option<Next>,
     notice: Option<Notice>,
     /// How many more notices are sent at once, since no entries have come after one that waited.
@@ -118,6 +121,13 @@ where
     /// The next answer; `None` after the last.
     async fn answer(&mut self) -> Option<Answer> {
         loop {
+            if let Some(append) = self.repeating.take() {
+                match self.without_repeats(append).await {
+                    Ok(None) => continue,
+                    Ok(Some(answer)) => return Some(Ok(answer)),
+                    Err(failed) => return Some(Err(failed)),
+                }
+            }
             if let Some(next) = self.next.take_if(|next| may_send(next, &self.sent, self.in_flight)) {
                 match self.send(next).await {
                     Ok(None) => continue,
@@ -168,11 +178,31 @@ where
         if is_notice && self.unheld == 0 && matches!(self.route, Route::Open(_)) {
             let until = earlier.map_or_else(|| Instant::now() + COMMIT_NOTICE_WAIT, |notice| notice.until);
             self.notice = Some(Notice { append, until });
+        } else if matches!(self.route, Route::First) && earlier_entries(&append) > 0 {
+            self.repeating = Some(append);
         } else {
             self.unheld = self.unheld.saturating_sub(u32::from(is_notice));
             self.next = Some(encoded(append)?);
         }
         Ok(())
+    }
+
+    /// Sends an append without its entries of earlier terms. A new leader does not know yet which entries the other server
+    /// has, so openraft sends it those from the middle of the log on; it nearly always has them, and confirms that here.
+    /// Returns its answer, or `None` if it lacks some of them: then the whole append is the next one.
+    async fn without_repeats(
+        &mut self,
+        append: AppendEntriesRequest<TypeConfig>,
+    ) -> Result<Option<StreamAppendResult<TypeConfig>>, Failed> {
+        let Next { append: sent, bytes, rest } = encoded(shortened(&append))?;
+        let answer = self.link.append(&sent, bytes, &self.option).await?;
+        if matches!(answer, AppendEntriesResponse::Conflict) {
+            self.next = Some(encoded(append)?);
+            return Ok(None);
+        }
+        self.route = Route::Closed;
+        self.next = rest.map(encoded).transpose()?;
+        Ok(Some(sent.streamed(answer)))
     }
 
     /// Takes the notice that has waited in vain.
@@ -258,6 +288,24 @@ fn may_send(next: &Next, sent: &VecDeque<Sent>, in_flight: usize) -> bool {
     let short = next.bytes.len() <= PIPELINED_BYTES_MAX;
     sent.is_empty()
         || (short && sent.len() < PIPELINE_APPENDS_MAX && in_flight + next.bytes.len() <= PIPELINE_BYTES_MAX)
+}
+
+/// How many of the first entries of an append are of earlier terms than that of the leader.
+fn earlier_entries(append: &AppendEntriesRequest<TypeConfig>) -> usize {
+    let term = append.vote.leader_id.term;
+    append.entries.iter().take_while(|entry| entry.log_id.leader_id.term < term).count()
+}
+
+/// The append without the entries of earlier terms. Its receiver takes it only if it has the last one of those, and then it
+/// has all entries before that, too: two logs that have the same entry are the same up to it.
+fn shortened(append: &AppendEntriesRequest<TypeConfig>) -> AppendEntriesRequest<TypeConfig> {
+    let (earlier, later) = append.entries.split_at(earlier_entries(append));
+    AppendEntriesRequest {
+        vote: append.vote,
+        prev_log_id: earlier.last().map(|last| last.log_id).or(append.prev_log_id),
+        leader_commit: append.leader_commit,
+        entries: later.to_vec(),
+    }
 }
 
 /// Encodes an append. What does not fit becomes an append of its own, after it.

@@ -26,6 +26,7 @@ mod peers;
 mod placing;
 mod quotas;
 mod raft_messages;
+mod repeating;
 mod replacing;
 mod replay;
 mod resuming;
