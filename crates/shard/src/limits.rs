@@ -225,6 +225,9 @@ pub const LEADER_WAIT: Duration = Duration::from_millis(1_500);
 pub const FORWARD_SERVERS_MAX: usize = 32;
 /// How often somebody who waits for a leader looks again.
 pub const FORWARD_AGAIN: Duration = Duration::from_millis(20);
+/// The first pause of a caller before it tries again, if this server has learned of no other leader meanwhile; twice as long
+/// each time, up to [`FORWARD_AGAIN`].
+pub const FORWARD_AGAIN_FIRST: Duration = Duration::from_millis(2);
 /// How long the leader may take to confirm a read.
 pub const READ_INDEX_WAIT: Duration = Duration::from_secs(1);
 /// How long a server may take to apply an entry that its leader has applied: a read fails then, and the reply to a command comes

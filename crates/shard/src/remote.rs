@@ -11,5 +11,5 @@ pub use message::{
 };
 pub use serve::serve;
 
-pub(crate) use forward::Remote;
+pub(crate) use forward::{LeaderWait, Remote};
 pub(crate) use reads::ReadRounds;

@@ -22,7 +22,7 @@ use crate::hand_over::{NotHandedOver, hand_over};
 use crate::leadership::Leadership;
 use crate::metrics::ShardMetrics;
 use crate::queue::{Entrance, Job, Refused, queue};
-use crate::remote::{ReadRounds, Remote};
+use crate::remote::{LeaderWait, ReadRounds, Remote};
 use crate::tenancies::Tenancies;
 use crate::timers::{TimerCounts, Timers};
 use crate::traces::TRACES;
@@ -199,8 +199,9 @@ impl Shard {
         if self.draining() {
             return Err(Failure::Draining);
         }
-        let mut deadline = None;
+        let mut wait = None;
         loop {
+            let seen = remote.seen();
             // A server that drains leads nothing any more: what it took before goes to the new leader.
             let outcome = if self.leads() && !self.draining() {
                 self.submit_here(Arc::clone(&command)).await
@@ -208,8 +209,8 @@ impl Shard {
                 remote.submit(Arc::clone(&command)).await
             };
             let again = matches!(outcome, Err(Failure::Electing | Failure::Draining));
-            let deadline = *deadline.get_or_insert_with(Remote::deadline);
-            if !again || !remote.wait_for_leader(deadline).await {
+            let wait = wait.get_or_insert_with(LeaderWait::begin);
+            if !again || !remote.wait_for_leader(wait, seen).await {
                 return outcome;
             }
         }
@@ -281,11 +282,12 @@ impl Shard {
             self.confirm_here().await?;
             return Ok(self.read_stale());
         };
-        let mut deadline = None;
+        let mut wait = None;
         loop {
+            let seen = remote.seen();
             let confirmed = self.confirm().await;
-            let deadline = *deadline.get_or_insert_with(Remote::deadline);
-            if confirmed == Err(Failure::Electing) && remote.wait_for_leader(deadline).await {
+            let wait = wait.get_or_insert_with(LeaderWait::begin);
+            if confirmed == Err(Failure::Electing) && remote.wait_for_leader(wait, seen).await {
                 continue;
             }
             return confirmed.map(|()| self.read_stale());

@@ -1,6 +1,5 @@
 //! Asks a shard's leader on another server.
 
-use futures::FutureExt as _;
 use openraft::async_runtime::WatchReceiver;
 use std::sync::{
     Arc,
@@ -17,8 +16,8 @@ use super::message::{Answer, LeaderRequest, QUESTION, decode_answer, encode_aske
 use crate::clock::ClockOffset;
 use crate::failure::Failure;
 use crate::limits::{
-    APPLIED_WAIT, FORWARD_AGAIN, FORWARD_SERVERS_MAX, FORWARD_WAIT, FORWARDS_MAX, FORWARDS_OF_TENANT_MAX,
-    LEADER_WAIT, MAP_TRIES_MAX, READ_INDEX_WAIT,
+    APPLIED_WAIT, FORWARD_AGAIN, FORWARD_AGAIN_FIRST, FORWARD_SERVERS_MAX, FORWARD_WAIT, FORWARDS_MAX,
+    FORWARDS_OF_TENANT_MAX, LEADER_WAIT, MAP_TRIES_MAX, READ_INDEX_WAIT,
 };
 use crate::peers::{PeerConnection, PeerError, PeerRequest, Transport};
 use crate::shared::Shared;
@@ -123,28 +122,33 @@ impl Remote {
         }
     }
 
-    /// Waits until another leader may be known, at most until the deadline. Returns false if it is over.
-    pub(crate) async fn wait_for_leader(&self, deadline: Instant) -> bool {
-        let now = Instant::now();
-        if now >= deadline {
-            return false;
-        }
-        let mut changes = self.raft.server_metrics();
-        // A new receiver reports the newest state as a change, which the caller has seen.
-        let _seen = changes.changed().now_or_never();
-        let pause = FORWARD_AGAIN.min(deadline - now);
-        // It may be cancelled: the next look reads the newest state.
-        let changed = tokio::time::timeout(pause, changes.changed()).await;
-        if let Ok(Err(_)) = changed {
-            // The node has stopped, and nothing changes any longer.
-            tokio::time::sleep(pause).await;
-        }
-        true
+    /// Who can be asked now, for [`Remote::wait_for_leader`] after the attempt.
+    pub(crate) fn seen(&self) -> LeaderSeen {
+        LeaderSeen { other: self.leader(), own: *self.shared.leads.borrow() }
     }
 
-    /// The end of the time that a caller waits for a leader.
-    pub(crate) fn deadline() -> Instant {
-        Instant::now() + LEADER_WAIT
+    /// Waits until a leader is known that was not `seen` before an attempt that found none, or until the next pause of the
+    /// caller has passed. Returns at once if that leader has become known during the attempt, and false if the caller has
+    /// waited long enough.
+    pub(crate) async fn wait_for_leader(&self, wait: &mut LeaderWait, seen: LeaderSeen) -> bool {
+        let Some(pause) = wait.next_pause() else { return false };
+        // Before the first look, so that no change is missed.
+        let (mut servers, mut leads) = (self.raft.server_metrics(), self.shared.leads.subscribe());
+        let another = async {
+            while !self.seen().is_news_after(seen) {
+                let goes_on = tokio::select! {
+                    changed = servers.changed() => changed.is_ok(),
+                    changed = leads.changed() => changed.is_ok(),
+                };
+                if !goes_on {
+                    // The node has stopped, and nothing changes any longer.
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        // It may be cancelled: the next attempt reads the newest state.
+        let _in_time = tokio::time::timeout(pause, another).await;
+        true
     }
 
     /// The leader as far as this server knows, if it is another one.
@@ -260,6 +264,43 @@ impl Remote {
     }
 }
 
+/// Which server leads a group, as far as this one knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LeaderSeen {
+    /// The leader, if it is another server.
+    other: Option<u64>,
+    /// True if this server leads.
+    own: bool,
+}
+
+impl LeaderSeen {
+    /// Returns true if there is a leader now that an attempt after `before` has not asked.
+    fn is_news_after(self, before: Self) -> bool {
+        self != before && (self.own || self.other.is_some())
+    }
+}
+
+/// How long one caller waits for a leader, from its first attempt that found none.
+pub(crate) struct LeaderWait {
+    until: Instant,
+    pause: Duration,
+}
+
+impl LeaderWait {
+    /// Begins a wait of at most [`LEADER_WAIT`].
+    pub(crate) fn begin() -> Self {
+        Self { until: Instant::now() + LEADER_WAIT, pause: FORWARD_AGAIN_FIRST }
+    }
+
+    /// The longest pause before the next attempt; `None` if the caller has waited long enough.
+    fn next_pause(&mut self) -> Option<Duration> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        let pause = self.pause.min(left);
+        self.pause = (self.pause * 2).min(FORWARD_AGAIN);
+        (!pause.is_zero()).then_some(pause)
+    }
+}
+
 /// The servers of a group in the order in which they are asked: `first`, if it is one of them, and then by number.
 fn in_turn(members: impl Iterator<Item = u64>, first: Option<u64>) -> Vec<u64> {
     let mut servers: Vec<u64> = members.collect();
@@ -294,6 +335,37 @@ fn elsewhere(failure: Failure) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_caller_waits_for_a_leader_that_it_has_not_asked() {
+        let other = |server| LeaderSeen { other: Some(server), own: false };
+        let (own, none) = (LeaderSeen { other: None, own: true }, LeaderSeen { other: None, own: false });
+        for (now, before, expected) in [
+            (other(2), own, true),
+            (other(2), other(1), true),
+            (other(2), none, true),
+            (own, other(1), true),
+            (own, none, true),
+            (other(1), other(1), false),
+            (own, own, false),
+            (none, other(1), false),
+            (none, own, false),
+        ] {
+            assert_eq!(now.is_news_after(before), expected, "{now:?} after {before:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pauses_of_a_caller_grow_and_end_after_the_longest_wait() {
+        let (begun, mut wait, mut pauses) = (Instant::now(), LeaderWait::begin(), Vec::new());
+        while let Some(pause) = wait.next_pause() {
+            pauses.push(pause);
+            tokio::time::advance(pause).await;
+        }
+        assert_eq!(pauses[..3], [FORWARD_AGAIN_FIRST, FORWARD_AGAIN_FIRST * 2, FORWARD_AGAIN_FIRST * 4]);
+        assert_eq!(pauses.iter().max(), Some(&FORWARD_AGAIN));
+        assert_eq!(begun.elapsed(), LEADER_WAIT);
+    }
 
     #[test]
     fn the_servers_are_asked_in_turn_beginning_with_the_likely_leader() {
