@@ -1,5 +1,16 @@
 //! Handing a group's leadership to another server, without a failed call: nothing is decided until the other server has
 //! everything and leads. Commands in the queue are then forwarded to it.
+//!
+//! What a waiting command waits for, one after the other:
+//!
+//! 1. the batch that is being written, and the successor's confirmation that it has it;
+//! 2. the transfer message; the successor syncs its vote, and one more voter its own;
+//! 3. the blank entry of the new term: it is sent, and synced by two servers. They first confirm the entries that they have,
+//!    without getting them again (see `peers/pipeline.rs`);
+//! 4. this server learns from it who leads, and forwards the command at once. The new leader decides when it has applied the
+//!    blank entry.
+//!
+//! Nothing in it waits for a timer, unless a message is lost.
 
 use openraft::{Instant as _, RaftMetrics, async_runtime::WatchReceiver};
 use std::collections::BTreeSet;
@@ -7,7 +18,10 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 
 use crate::group::Group;
-use crate::limits::{HAND_OVER_LOOK, HAND_OVER_TAKEN_WAIT, HAND_OVER_WAIT, MEMBER_CONTACT_MAX};
+use crate::limits::{
+    HAND_OVER_LAG_MAX, HAND_OVER_LOOK, HAND_OVER_NEAR_WAIT, HAND_OVER_TAKEN_WAIT, HAND_OVER_WAIT,
+    MEMBER_CONTACT_MAX,
+};
 use crate::types::TypeConfig;
 
 /// Why a group was not handed over.
@@ -29,7 +43,7 @@ pub enum NotHandedOver {
 
 /// Makes another server the leader: `to`, or else the voter that has most entries; none of those that are `barred` from
 /// leading. Returns the new leader. If the other server does not get all entries within [`HAND_OVER_WAIT`], this one goes
-/// on leading.
+/// on leading. It goes on deciding until the other one lacks few entries, at most for [`HAND_OVER_NEAR_WAIT`].
 ///
 /// # Errors
 /// As [`NotHandedOver`] says.
@@ -38,21 +52,37 @@ pub(crate) async fn hand_over(
     to: Option<u64>,
     barred: &BTreeSet<u64>,
 ) -> Result<u64, NotHandedOver> {
+    near(group, to, barred).await?;
     let until = Instant::now() + HAND_OVER_WAIT;
     let deciding = Arc::clone(&group.shared.deciding).lock_owned();
     let _paused = timeout_at(until, deciding).await.map_err(|_| NotHandedOver::Behind)?;
-    let successor = current(group, to, barred, until).await?;
+    let has_all = |now: &RaftMetrics<TypeConfig>, server| {
+        lag(now, server) == 0 && now.last_applied.map(|id| id.index) == now.last_log_index
+    };
+    let successor = ready(group, to, barred, until, has_all).await?;
     let transfer = group.raft().trigger().transfer_leader(successor).await;
     transfer.map_err(|_| NotHandedOver::NotLeading)?;
     taken(group).await
 }
 
-/// Waits until a successor has all entries, and this server has applied them.
-async fn current(
+/// Waits until a successor lacks few entries, so that nothing is decided for a short time only.
+async fn near(group: &Group, to: Option<u64>, barred: &BTreeSet<u64>) -> Result<(), NotHandedOver> {
+    let until = Instant::now() + HAND_OVER_NEAR_WAIT;
+    let has_most = |now: &RaftMetrics<TypeConfig>, server| lag(now, server) <= HAND_OVER_LAG_MAX;
+    match ready(group, to, barred, until, has_most).await {
+        // It may catch up once nothing is decided.
+        Ok(_) | Err(NotHandedOver::Behind) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits until a successor is ready.
+async fn ready(
     group: &Group,
     to: Option<u64>,
     barred: &BTreeSet<u64>,
     until: Instant,
+    is_ready: impl Fn(&RaftMetrics<TypeConfig>, u64) -> bool,
 ) -> Result<u64, NotHandedOver> {
     let mut metrics = group.raft().metrics();
     loop {
@@ -62,9 +92,7 @@ async fn current(
         {
             let now = metrics.borrow_watched();
             let successor = successor(&now, to, barred)?;
-            let (last, applied) = (now.last_log_index, now.last_applied.map(|id| id.index));
-            let is_ready = |server: &u64| matched(&now, *server) == last && applied == last;
-            if let Some(server) = successor.filter(is_ready) {
+            if let Some(server) = successor.filter(|server| is_ready(&now, *server)) {
                 return Ok(server);
             }
         }
@@ -119,6 +147,12 @@ fn matched(now: &RaftMetrics<TypeConfig>, server: u64) -> Option<u64> {
     now.replication.as_ref()?.get(&server).copied().flatten().map(|id| id.index)
 }
 
+/// How many of this server's entries another one is not known to have.
+fn lag(now: &RaftMetrics<TypeConfig>, server: u64) -> u64 {
+    let next = |last: Option<u64>| last.map_or(0, |last| last + 1);
+    next(now.last_log_index).saturating_sub(next(matched(now, server)))
+}
+
 fn has_contact(now: &RaftMetrics<TypeConfig>, server: u64) -> bool {
     let contact = now.heartbeat.as_ref().and_then(|contact| contact.get(&server).copied().flatten());
     contact.is_some_and(|contact| contact.elapsed() < MEMBER_CONTACT_MAX)
@@ -163,5 +197,15 @@ mod tests {
             let barred = BTreeSet::from_iter(barred);
             assert_eq!(successor(&now, to, &barred), expected, "{to:?} without {barred:?}");
         }
+    }
+
+    #[test]
+    fn the_lag_is_what_a_server_is_not_known_to_have() {
+        let mut now = leader();
+        for (last, expected) in [(None, 0), (Some(20), 0), (Some(21), 1), (Some(30), 10)] {
+            now.last_log_index = last;
+            assert_eq!(lag(&now, 2), expected, "{last:?}");
+        }
+        assert_eq!(lag(&now, 9), 31, "a server of which nothing is known");
     }
 }

@@ -323,6 +323,10 @@ pub const MEMBER_LAG_MAX: u64 = 1_000;
 pub const MEMBER_CONTACT_MAX: Duration = Duration::from_secs(2);
 /// How long a leader decides nothing while its successor gets the last entries; then it goes on leading.
 pub const HAND_OVER_WAIT: Duration = Duration::from_secs(2);
+/// How long a leader goes on deciding before that, until its successor lacks at most [`HAND_OVER_LAG_MAX`] entries.
+pub const HAND_OVER_NEAR_WAIT: Duration = Duration::from_millis(500);
+/// Entries that a successor may lack when its leader stops deciding.
+pub const HAND_OVER_LAG_MAX: u64 = 16;
 /// How long a leader that has handed over waits until another server leads.
 pub const HAND_OVER_TAKEN_WAIT: Duration = Duration::from_millis(1_500);
 /// How long another server's leader may take to hand over on request.

@@ -13,8 +13,8 @@ use crate::shard::Shard;
 
 impl Cluster {
     /// Hands the groups that this server leads to others, and leads none from now on. Commands are forwarded to the new
-    /// leaders. Takes at most [`HAND_OVER_WAIT`](crate::limits::HAND_OVER_WAIT) and
-    /// [`HAND_OVER_TAKEN_WAIT`](crate::limits::HAND_OVER_TAKEN_WAIT).
+    /// leaders. Takes at most [`HAND_OVER_NEAR_WAIT`](crate::limits::HAND_OVER_NEAR_WAIT),
+    /// [`HAND_OVER_WAIT`](crate::limits::HAND_OVER_WAIT) and [`HAND_OVER_TAKEN_WAIT`](crate::limits::HAND_OVER_TAKEN_WAIT).
     pub async fn step_down(&self) {
         // Nobody hands them back meanwhile.
         self.all().for_each(|shard| shard.group().note(LeadingChange::Stopping));
