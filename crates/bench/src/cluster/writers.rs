@@ -204,7 +204,9 @@ impl Writers {
                         async move { target.write(server, id).await }
                     };
                     let ((), failed) = insist(target.servers(), caller, target.answer_max(), call).await?;
-                    acks.lock().await.push(Ack { begun, done: Instant::now(), failed });
+                    // Before the lock: who reads the acknowledgements may hold it.
+                    let done = Instant::now();
+                    acks.lock().await.push(Ack { begun, done, failed });
                 }
                 anyhow::Ok(())
             });
