@@ -22,7 +22,7 @@ use crate::hand_over::{NotHandedOver, hand_over};
 use crate::leadership::Leadership;
 use crate::metrics::ShardMetrics;
 use crate::queue::{Entrance, Job, Refused, queue};
-use crate::remote::{LeaderWait, ReadRounds, Remote};
+use crate::remote::{LeaderWait, ReadRounds};
 use crate::tenancies::Tenancies;
 use crate::timers::{TimerCounts, Timers};
 use crate::traces::TRACES;

@@ -3,7 +3,7 @@
 //! `tests/corpus/conversation/sentences.tsv#003-g09`.
 
 use switchward_machine::OpenId;
-use switchward_state::run::{Deferral, PendingInput};
+use switchward_state::run::PendingInput;
 use switchward_state::work::WorkEvent;
 use switchward_state::{Key, OpenItem, ReadRows as _};
 
