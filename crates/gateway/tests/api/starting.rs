@@ -197,7 +197,7 @@ async fn an_approver_whom_data_names_is_asked_only_if_the_directory_holds_them()
     let open = session.waiting_on.first().expect("a gate").clone();
     assert_eq!((open.approvers.len(), open.notified.len(), open.unnotified), (0, 0, true));
     assert_eq!(open.undeliverable, [EVE]);
-    assert!(open.warnings.iter().any(|line| line.contains("the directory does not hold")), "{open:?}");
+    assert!(open.warnings.iter().any(|line| line.contains("they are not in the directory")), "{open:?}");
     let decide = v1::DecideGateRequest {
         name: open.name.clone(),
         decision: v1::GateDecision::Approve.into(),

@@ -98,13 +98,14 @@ fn of_service(compose: &str, site: &Site, service: &str) -> Command {
         command.env(name, value.replace("/var/lib/switchward", &site.path(&format!("data-{service}"))));
     }
     command.env("SWITCHWARD_METRICS__LISTEN", "127.0.0.1:0");
-    for handed in own.lines().filter_map(|line| line.trim().strip_prefix("- { source: ")) {
-        let (source, target) = handed.trim_end_matches(" }").split_once(", target: ").expect("two names");
-        assert!(
-            compose.contains(&format!("\n  {source}: {{ file: ./secrets/cluster/{source} }}\n")),
-            "{source}"
-        );
-        std::fs::copy(site.path(&format!("cluster/{source}")), site.path(target)).expect("a certificate");
+    for handed in own.lines().filter_map(|line| line.trim().strip_prefix("- ")) {
+        let pair = handed.strip_prefix("{ source: ").map(|pair| pair.trim_end_matches(" }"));
+        let (source, target) = pair.map_or((handed, handed), |pair| {
+            pair.split_once(", target: ").expect("the names of a secret and of its file")
+        });
+        if compose.contains(&format!("\n  {source}: {{ file: ./secrets/cluster/{source} }}\n")) {
+            std::fs::copy(site.path(&format!("cluster/{source}")), site.path(target)).expect("a certificate");
+        }
     }
     command
 }

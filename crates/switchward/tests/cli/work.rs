@@ -184,11 +184,12 @@ fn what_is_no_work_of_the_callers_is_refused() {
         (&["work", "poll", "--lease", "2h"], 2, "FIELD_INVALID"),
         (&["work", "poll", "--wait", "61s"], 2, "FIELD_INVALID"),
         (&["work", "extend", &work, &token, "--as", "agent"], 6, "ROLE_NOT_ALLOWED"),
+        (&["work", "complete", &work, &token, "--as", "person", "--result", "{}"], 4, "LEASE_LOST"),
     ] {
         let error = dev.run(&[words, &["-o", "json"]].concat()).with_code(code).error();
         assert_eq!(error["reason"], reason, "{words:?}: {error}");
     }
-    dev.run(&["work", "complete", &work, &token, "--as", "person", "--result", "{}"]).with_code(0);
+    dev.run(&["work", "complete", &work, &token, "--result", "{}"]).with_code(0);
 }
 
 /// The call's timeout does not include the time that the server is asked to wait.
