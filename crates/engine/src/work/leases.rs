@@ -150,7 +150,7 @@ pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
     worked(turn, wrong)
 }
 
-/// The reply to a result of work.
+/// Answers who did the work, with the position after it; `wrong` says why the result was not taken.
 fn worked(turn: &Turn<'_, '_>, wrong: Option<ResultProblem>) -> Result<Reply, Stop> {
     Ok(Reply::Worked { session: turn.session_id()?, sequence: turn.session()?.sequence, wrong })
 }

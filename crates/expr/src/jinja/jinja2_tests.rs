@@ -1,9 +1,9 @@
 //! What Jinja2's own test suite renders, rendered here: the same text, or a listed difference.
 //!
-//! `tests/fixtures/jinja2-calls.json` was recorded by `tests/record_jinja2.py` with Jinja2 3.1.6 from its own tests, and
-//! from those of 2.11.3 and 2.10.3 that were dropped since; they are under the BSD-3-Clause licence beside it.
-//! `tests/fixtures/differences.tsv` names each call that cannot be made here or gives another text, with the reason.
-//! `BLESS=1` adds missing calls there, with a `?` to be replaced by a reason.
+//! `crates/expr/tests/fixtures/jinja2-calls.json` was recorded by `crates/expr/tests/record_jinja2.py` with Jinja2 3.1.6
+//! from its own tests, and from those of 2.11.3 and 2.10.3 that were dropped since; they are under the BSD-3-Clause licence
+//! beside it. `crates/expr/tests/fixtures/differences.tsv` names each call that cannot be made here or gives another text,
+//! with the reason. `BLESS=1` adds missing calls there, with a `?` to be replaced by a reason.
 
 #![expect(clippy::disallowed_methods, reason = "the test reads fixtures")]
 
