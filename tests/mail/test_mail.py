@@ -218,7 +218,7 @@ class ByMail(unittest.TestCase):
 
         servers.send(reply(mail, lead, "looks risky?"), lead)
         answers = until("the question is answered", lambda: self.answers(mail, lead))
-        self.assertIn("nothing is decided", answers[0])
+        self.assertIn("It decides nothing", answers[0])
         recorded = server.events("by-mail", "reply.recorded")
         self.assertEqual([event["data"]["authenticated"] for event in recorded], ["true"])
         self.assertEqual(server.events("by-mail", "approval.discussed")[0]["data"]["by"], lead)
