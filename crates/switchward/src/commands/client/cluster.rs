@@ -18,6 +18,10 @@ use crate::output::{card, period};
 
 /// How often a command that waits looks at the cluster.
 const LOOK: Duration = Duration::from_secs(1);
+/// How often it looks for the leader of a group.
+const LEADER_LOOK: Duration = Duration::from_millis(200);
+/// How long it looks for one: an election takes a second or two.
+const LEADER_WAIT: Duration = Duration::from_secs(5);
 /// How long a command waits. The change goes on without it.
 const WAIT_MAX: Duration = Duration::from_secs(15 * 60);
 
@@ -90,7 +94,7 @@ pub(super) async fn transfer(talk: &Talk, transfer: ClusterTransfer) -> Result<(
     let ClusterTransfer { from, groups, to } = transfer;
     let from_server = match (from, groups.as_slice()) {
         (Some(from), _) => from,
-        (None, [group]) => leader(&get(talk).await?, *group)?,
+        (None, [group]) => leader(talk, *group).await?,
         (None, _) => return Err(Exit::usage("several groups need --from, the server that leads them")),
     };
     let (to_server, request_id) = (to.unwrap_or(0), talk.request_id());
@@ -141,10 +145,29 @@ async fn get(talk: &Talk) -> Result<v1::GetClusterResponse, Exit> {
     Ok(reply.await?)
 }
 
-fn leader(cluster: &v1::GetClusterResponse, group: u64) -> Result<u64, Exit> {
+/// The server that leads a group. While one is being elected, it is looked for again, at most for [`LEADER_WAIT`].
+///
+/// # Errors
+/// The cluster cannot be read, or has no such group, or the group has no leader in time.
+async fn leader(talk: &Talk, group: u64) -> Result<u64, Exit> {
+    let until = Instant::now() + LEADER_WAIT;
+    loop {
+        match led_by(&get(talk).await?, group)? {
+            Some(leader) => return Ok(leader),
+            None if Instant::now() < until => sleep(LEADER_LOOK).await,
+            None => {
+                let message = cli::client::group_without_leader(group);
+                return Err(Exit::unreachable(format!("{message}; try again")));
+            }
+        }
+    }
+}
+
+/// The server that leads a group; `None` while none does.
+fn led_by(cluster: &v1::GetClusterResponse, group: u64) -> Result<Option<u64>, Exit> {
     let found = cluster.groups.iter().find(|one| one.number == group);
     let found = found.ok_or_else(|| Exit::missing(format!("there is no group {group}")))?;
-    found.leader.ok_or_else(|| Exit::unreachable(format!("group {group} has no leader now; try again")))
+    Ok(found.leader)
 }
 
 /// Looks at the cluster until `left` says that nothing is left to wait for.
@@ -249,8 +272,8 @@ mod tests {
     #[test]
     fn the_leader_of_a_group_is_looked_up() {
         let seen = cluster(Some(1), &[1, 2, 3], v1::ClusterServerState::Active);
-        assert_eq!(leader(&seen, 2).unwrap(), 1);
-        assert!(leader(&seen, 9).is_err());
-        assert!(leader(&cluster(None, &[1], v1::ClusterServerState::Active), 2).is_err());
+        assert_eq!(led_by(&seen, 2).unwrap(), Some(1));
+        assert!(led_by(&seen, 9).is_err());
+        assert_eq!(led_by(&cluster(None, &[1], v1::ClusterServerState::Active), 2).unwrap(), None);
     }
 }
