@@ -315,9 +315,9 @@ fn find(turn: &Turn<'_, '_>, item: OpenId) -> Result<OpenWork, Stop> {
     Ok(OpenWork { item, run, kind, owed, trace })
 }
 
-/// The same, if the caller holds the lease of this number. The number is no secret, so the lease must have been taken by the
-/// subject of the caller's key. A key may have the subject of the servers, so only a server reports about what servers have
-/// leased.
+/// The same, if the caller holds its lease: the number is that of its last lease, and the caller's key has the subject of the
+/// key that took it. The number alone proves nothing, because anybody can compute it. Keys may have the subject `server`,
+/// so the leases of servers also require a caller with the role of a server.
 fn held(turn: &Turn<'_, '_>, item: OpenId, fence: u64) -> Result<OpenWork, Stop> {
     let session = turn.session()?;
     turn.expect_sequence(&session)?;
