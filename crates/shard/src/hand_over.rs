@@ -8,7 +8,7 @@
 //! 3. the blank entry of the new term: it is sent, and synced by two servers. They first confirm the entries that they have,
 //!    without getting them again (see `peers/pipeline.rs`);
 //! 4. this server learns from it who leads, and forwards the command at once. The new leader decides when it has applied the
-//!    blank entry.
+//!    blank entry, and a round of heartbeats has confirmed that it leads.
 //!
 //! Nothing in it waits for a timer, unless a message is lost.
 
