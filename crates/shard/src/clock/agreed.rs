@@ -6,8 +6,8 @@
 //!    those of all voters were compared, [`agreement`](super::agreement) says what takes the median's part. It never decides by
 //!    a time that is later than all clocks that may be right.
 //! 4. A log that goes further than the clock moves it on to there, by at most [`CLOCK_AHEAD_MAX`], and it runs at half the
-//!    speed until the own clock has caught up. A log that goes further than that was written by a server whose clock was
-//!    wrong: its shard keeps that time, and the others do not follow.
+//!    speed until the own clock has caught up. A jump of the own clock moves it no further. A log that goes more than that
+//!    ahead was written by a server whose clock was wrong: its shard keeps that time, and the others do not follow.
 //! 5. Between two comparisons it goes no further than time has passed, and by [`CLOCK_APART_MAX_MS`] at most beyond that: a
 //!    clock that is set meanwhile is compared first. A comparison that decides less than an earlier one does not count.
 //!
@@ -60,20 +60,27 @@ impl Reading {
 #[derive(Clone, Copy)]
 struct Moved {
     to: Time,
-    /// The own clock then.
-    at: Time,
+    /// The own clock then, as far as it was compared.
+    own: Time,
+    at: Instant,
 }
 
 impl Moved {
+    /// How long the own clock has run since, milliseconds. A jump does not count: a clock that is set, or compared again, has not
+    /// run, and may have been behind only because it was not compared yet.
+    fn ran_ms(self, own: Time) -> u64 {
+        let passed = u64::try_from(self.at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        own.since_ms(self.own).min(passed)
+    }
+
     /// The time now: half as fast as the own clock.
     fn now(self, own: Time) -> Time {
-        self.to.after_ms(own.since_ms(self.at) / 2)
+        self.to.after_ms(self.ran_ms(own) / 2)
     }
 
     /// How long the own clock must run until it is `until`, milliseconds.
     fn wait_ms(self, own: Time, until: Time) -> u64 {
-        let at = self.at.after_ms(until.since_ms(self.to).saturating_mul(2));
-        at.since_ms(own)
+        until.since_ms(self.to).saturating_mul(2).saturating_sub(self.ran_ms(own))
     }
 }
 
@@ -191,7 +198,7 @@ impl Clock for AgreedClock {
             );
             return;
         }
-        state.moved = Some(Moved { to: at, at: own });
+        state.moved = Some(Moved { to: at, own, at: Instant::now() });
     }
 }
 
@@ -294,6 +301,26 @@ mod tests {
         assert_eq!(clock.now(), BEGIN.after_ms(2 * HOUR));
         pass(&own, 10).await;
         assert_eq!(clock.now(), BEGIN.after_ms(2 * HOUR + 10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_moves_it_on_no_further_than_the_log_goes_while_its_own_clock_jumps() {
+        const LEAP: u64 = 20 * 60_000;
+        // All machines have slept. Another server has compared its clock since, and has decided.
+        let (own, clock) = clock(BEGIN, &AGREES);
+        own.advance(LEAP);
+        clock.not_before(BEGIN.after_ms(LEAP));
+        assert_eq!(clock.now(), BEGIN.after_ms(LEAP));
+        compare(&clock, &AGREES);
+        assert_eq!(clock.now(), BEGIN.after_ms(LEAP), "its own clock shows this time");
+        pass(&own, 1_000).await;
+        assert_eq!(clock.now(), BEGIN.after_ms(LEAP + 1_000));
+        // Its own clock is set to a wrong time, while it is moved on.
+        clock.not_before(BEGIN.after_ms(LEAP + 60_000));
+        own.advance(YEARS);
+        compare(&clock, &ahead(YEARS));
+        pass(&own, 2_000).await;
+        assert_eq!(clock.now(), BEGIN.after_ms(LEAP + 61_000));
     }
 
     #[test]
