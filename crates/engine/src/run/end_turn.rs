@@ -25,7 +25,9 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
         Some(ActKind::Work(work)) => work.turn_ends,
         Some(ActKind::Do(_) | ActKind::Wait(_) | ActKind::Decide(_) | ActKind::Spawn(_)) | None => false,
     };
-    if !(takes || (node.turns && (run.rests || run.choice.is_some()))) {
+    // A judge that an event has asked does not mean that the body has ended.
+    let over = run.rests || run.choice.as_ref().is_some_and(|choice| !choice.event);
+    if !(takes || (node.turns && over)) {
         let message = format!("{:?} takes no turn of the agent now", node.name);
         return Err(Rejection::new(Reason::StateMismatch, message).fact("state", &node.name).into());
     }
