@@ -2,7 +2,7 @@
 
 use switchward_machine::{Boundary, EndReason, Ending, RunId};
 use switchward_state::ViewError;
-use switchward_state::run::{EndComment, Fault, RunEvent};
+use switchward_state::run::{Deferral, EndComment, Fault, RunEvent};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::work::{OpenItemBody, TimerItem, Why};
 
@@ -40,4 +40,21 @@ pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Resul
             Next::Settle(port.clone())
         }
     })
+}
+
+/// What follows from a fault of a judge. If an event has asked for its verdict, and the state ignores faults, the other
+/// exits that listen to events are tried: the body has not ended, and nothing else may be.
+pub(crate) fn of_judge(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Result<Deferral, Stop> {
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
+    let (stands, for_event) = (at.node, at.choice.as_ref().is_some_and(|choice| choice.event));
+    drop(at);
+    if !for_event || !matches!(node.boundary, Boundary::Ignore(_)) {
+        return Ok(Deferral::Fault(fault));
+    }
+    turn.emit(RunEvent::Faulted { run, node: stands, fault: fault.clone() })?;
+    let warning = SessionWarning::Ignored { state: node.name.clone(), fault };
+    turn.emit(SessionEvent::Warned { warning })?;
+    Ok(Deferral::Judged)
 }

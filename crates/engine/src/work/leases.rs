@@ -20,6 +20,7 @@ use switchward_state::{ItemHead, Loaded, ReadRows as _, Reason, Rejection, Reply
 use crate::acts::{AcceptedResult, accepted, result_schema};
 use crate::approval::{classify, frozen, resolve};
 use crate::policy::report;
+use crate::run::faults;
 use crate::turn::{Stop, Turn, check_size, check_text};
 
 /// Work that is open, with its item's body.
@@ -224,8 +225,8 @@ pub(crate) fn lapse(turn: &mut Turn<'_, '_>, item: OpenId, owed: &Owed, run: Run
     if let About::Reply { .. } = owed.about {
         return classify::answered(turn, run, owed, None);
     }
-    unjudged(turn, run, owed.about)?;
-    resolve::now_or_later(turn, run, Deferral::Fault(fault))
+    let due = failed(turn, run, owed.about, fault)?;
+    resolve::now_or_later(turn, run, due)
 }
 
 /// What the end of work leads to.
@@ -261,20 +262,21 @@ fn end(turn: &mut Turn<'_, '_>, found: &OpenWork, ended: Ended, unknown: bool) -
             Deferral::Judged
         }
         Ended::Reply(port) => return classify::answered(turn, run, &found.owed, port.as_deref()),
-        Ended::Fault(fault) => {
-            unjudged(turn, run, found.owed.about)?;
-            Deferral::Fault(fault)
-        }
+        Ended::Fault(fault) => failed(turn, run, found.owed.about, fault)?,
     };
     resolve::now_or_later(turn, run, due)
 }
 
-/// What could not be judged does not hold: if the fault is ignored, nobody is asked again.
-fn unjudged(turn: &mut Turn<'_, '_>, run: RunId, about: About) -> Result<(), Stop> {
-    if let About::Judge { exit, nth } = about {
-        turn.emit(RunEvent::Judged { run, judged: Judged { exit, nth, holds: false } })?;
+/// What follows from work that has failed. What could not be judged does not hold: if the fault is ignored, nobody is asked
+/// again.
+fn failed(turn: &mut Turn<'_, '_>, run: RunId, about: About, fault: Fault) -> Result<Deferral, Stop> {
+    match about {
+        About::Act | About::Reply { .. } => Ok(Deferral::Fault(fault)),
+        About::Judge { exit, nth } => {
+            turn.emit(RunEvent::Judged { run, judged: Judged { exit, nth, holds: false } })?;
+            faults::of_judge(turn, run, fault)
+        }
     }
-    Ok(())
 }
 
 /// Returns the approval that the failure of a server's work waits for; `None` if no person is asked whether the state may be
