@@ -83,18 +83,13 @@ pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &OpenGate, resolve: &Resol
 /// It happens now, or on resuming if the session is paused.
 pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Deferral) -> Result<(), Stop> {
     if turn.session()?.status == Status::Suspended {
-        // What a person has decided stands, and a judgement is kept with its choice.
+        // What a person has decided stands, and so does an error, whatever ends after it. A judgement is kept
+        // with its choice.
         let kept = match (&turn.run(run)?.due, &due) {
-            (Some(Deferral::Take(_) | Deferral::End(_)), _) | (Some(_), Deferral::Judged) => true,
+            (Some(Deferral::Take(_) | Deferral::End(_) | Deferral::Fault(_)), _)
+            | (Some(_), Deferral::Judged) => true,
             (
-                Some(
-                    Deferral::Ended(_)
-                    | Deferral::Again
-                    | Deferral::Judged
-                    | Deferral::Fault(_)
-                    | Deferral::Chosen(_),
-                )
-                | None,
+                Some(Deferral::Ended(_) | Deferral::Again | Deferral::Judged | Deferral::Chosen(_)) | None,
                 _,
             ) => false,
         };
