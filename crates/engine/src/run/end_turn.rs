@@ -38,8 +38,11 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
         turn.emit(SessionEvent::MessagePosted { text: end.text.clone(), speaker: Speaker::Agent })?;
     }
     turn.emit(RunEvent::TurnEnded { run: leaf })?;
-    for item in turn.open_in(leaf, ItemKind::Work)? {
-        turn.emit(WorkEvent::Closed { item, run: leaf })?;
+    // The delay before another attempt at the work goes with it.
+    for kind in [ItemKind::Work, ItemKind::Timer] {
+        for item in turn.open_in(leaf, kind)? {
+            turn.emit(WorkEvent::Closed { item, run: leaf })?;
+        }
     }
     turn.go(leaf, Next::Settle(port));
     turn.moved()
