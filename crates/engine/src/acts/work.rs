@@ -158,7 +158,7 @@ pub(crate) fn accepted(
         }
     };
     let machine = turn.machine(&*turn.run(run)?)?;
-    let mut scope = Scope::of_run(turn, run)?;
+    let mut scope = Scope::of_data(turn, run)?;
     for (key, value) in &values {
         if let Err(problem) = data::merge(&machine, &mut scope, key, value.clone()) {
             return Ok(Err(ResultProblem::Write(problem).into()));

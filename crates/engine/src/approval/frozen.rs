@@ -51,7 +51,7 @@ pub(crate) fn fits(
     values: &Map<String, Value>,
 ) -> Result<Result<(), WriteProblem>, Stop> {
     let machine = turn.machine(&*turn.run(run)?)?;
-    let mut scope = Scope::of_run(turn, run)?;
+    let mut scope = Scope::of_data(turn, run)?;
     for data in turn.run(run)?.pending.iter().filter_map(PendingInput::data) {
         scope = merged(&machine, scope, data).unwrap_or_else(|(scope, _)| scope);
     }
@@ -105,7 +105,7 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Deferr
     let count = u32::try_from(pending.len()).unwrap_or(u32::MAX);
     turn.emit(PendingFact::Entered { run, count })?;
     let machine = turn.machine(&*turn.run(run)?)?;
-    let mut scope = Scope::of_run(turn, run)?;
+    let mut scope = Scope::of_data(turn, run)?;
     let mut written: Vec<(String, Writer)> = Vec::new();
     let (mut event_key, mut ended) = (None, None);
     for input in pending {

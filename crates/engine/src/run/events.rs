@@ -113,7 +113,7 @@ pub(crate) fn merged(
     values: &Map<String, Value>,
 ) -> Result<Result<Vec<(String, Value)>, WriteProblem>, Stop> {
     let machine = turn.machine(&*turn.run(run)?)?;
-    let mut scope = Scope::of_run(turn, run)?;
+    let mut scope = Scope::of_data(turn, run)?;
     for (key, value) in values {
         if let Err(bad) = data::merge(&machine, &mut scope, key, value.clone()) {
             return Ok(Err(bad));

@@ -31,7 +31,7 @@ pub(crate) fn merged(
     values: &Map<String, Value>,
 ) -> Result<Vec<(String, Value)>, Stop> {
     let machine = turn.machine(&*turn.run(run)?)?;
-    let mut scope = Scope::of_run(turn, run)?;
+    let mut scope = Scope::of_data(turn, run)?;
     for (key, value) in values {
         data::merge(&machine, &mut scope, key, value.clone()).map_err(|problem| {
             Rejection::new(Reason::SchemaViolation, problem.to_string())

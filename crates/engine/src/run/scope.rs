@@ -26,13 +26,18 @@ impl Scope {
     /// The data of a run, the mark of the reply token of its state, and the positions of its loops. So nothing that is
     /// rendered here and stored holds a token.
     pub(crate) fn of_run(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, ViewError> {
-        let key = Key::data(turn.tenant(), turn.session_id()?, run);
-        let data = turn.rows.data_at(&key)?.map(|data| data.values.clone()).unwrap_or_default();
-        let mut scope = Self::of(data).with_token(turn.reply_mark(run)?);
+        let mut scope = Self::of_data(turn, run)?.with_token(turn.reply_mark(run)?);
         for at in &turn.run(run)?.loops {
             scope.enter(at);
         }
         Ok(scope)
+    }
+
+    /// The data of a run alone: what is written into from outside its operations, so that a value for a key that has
+    /// the name of a loop's item merges with the data and not with the item.
+    pub(crate) fn of_data(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, ViewError> {
+        let key = Key::data(turn.tenant(), turn.session_id()?, run);
+        Ok(Self::of(turn.rows.data_at(&key)?.map(|data| data.values.clone()).unwrap_or_default()))
     }
 
     pub(crate) fn of(data: Map<String, Value>) -> Self {
