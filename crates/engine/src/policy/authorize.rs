@@ -270,7 +270,10 @@ fn allow(
     check_capacity(turn, session, call, reserved)?;
     let said = Grounds { rule: judged.rule.clone(), layers: judged.several() };
     permit(turn, session, call, Permit { reserved, reservation, rules: judged.limited.clone(), said })?;
-    if let Some(check) = call.limits.as_ref() {
+    if judged.limited.is_empty() {
+        // The rules that the ledgers were asked about do not hold any more: they count nothing, and hold no money.
+        release_reservation(turn, session.root, name, call.limits.as_ref())?;
+    } else if let Some(check) = call.limits.as_ref() {
         confirm_reservation(turn, session.root, name, check)?;
     }
     let remaining = with_caps(turn, force, &call.capability, left)?;

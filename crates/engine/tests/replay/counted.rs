@@ -4,14 +4,14 @@ use std::sync::Arc;
 use switchward_engine::policy::{Ledgers, Plan, plan};
 use switchward_engine::{decide, evolve};
 use switchward_formats::compile_file;
-use switchward_machine::{Decision, Micros, OpenId, SessionId, TenantId, Time};
+use switchward_machine::{Decision, Limit, Micros, OpenId, SessionId, TenantId, Time};
 use switchward_state::approval::{ApprovalCommand, DecideGate, MailKey, Quorum, RecordReply, TokenUse};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Settings, Tenancy};
 use switchward_state::delivery::{AckEffect, DeliveryCommand, DeliveryEvent, EffectBody};
 use switchward_state::limits::RESERVATION_USABLE_MS;
 use switchward_state::policy::{
-    Args, Authorize, Confirm, HeldSince, LedgerRule, LimitCheck, LimitOutcome, PolicyCommand, Remaining,
-    Reserve, check_limits,
+    Args, Authorize, CallEffect, Confirm, HeldSince, LedgerRule, LimitCheck, LimitOutcome, PolicyCommand,
+    Remaining, Reserve, check_limits,
 };
 use switchward_state::seal::SEAL_NONCE_BYTES;
 use switchward_state::session::{SessionCommand, Start};
@@ -37,6 +37,13 @@ name: p
 initial: a
 states: {a: {question: q, answers: {y: {next: null}}}}
 policy: {role: agent, ask: [{capability: pay, rate_limit: {max_calls: 2, window_seconds: 86400}}]}
+";
+
+const FREE: &str = r"
+name: p
+initial: a
+states: {a: {question: q, answers: {y: {next: null}}}}
+policy: {role: agent, allow: [{capability: pay}]}
 ";
 
 struct Harness(Rows, SessionId);
@@ -290,4 +297,31 @@ fn a_call_is_not_permitted_twice_under_one_name_while_its_ledger_does_not_know()
         matches!(denied, Reply::Authorized(authorized) if authorized.reason == Some(Reason::RateLimited))
     );
     assert!(counted.is_none());
+}
+
+#[test]
+fn a_call_that_no_limit_applies_to_any_more_gives_back_what_was_reserved() {
+    let mut harness = harness_of(FREE, None);
+    let limits = vec![Limit::Rate { max: 2, window_ms: 86_400_000 }];
+    let (process, role, capability) = ("p".into(), "agent".into(), "pay".into());
+    let rules = vec![LedgerRule { process, role, capability, limits, layers: vec!["policy".into()] }];
+    let call = Authorize {
+        capability: "pay".into(),
+        call_id: "one".into(),
+        args: Args::parse(b"{}").unwrap(),
+        estimate: Some(Micros(5)),
+        limits: Some(reserved_at(NOW, rules, Micros(5))),
+        mail: None,
+    };
+    let command = harness.command(Scope::Session(harness.1), Body::Policy(PolicyCommand::Authorize(call)));
+    assert_eq!(plan(&harness.0, &command, NOW).unwrap(), Plan::Direct);
+    let (reply, events) = harness.submit(command);
+    assert!(matches!(reply.unwrap(), Reply::Authorized(said) if said.effect == CallEffect::Allow));
+    let sent: Vec<&EffectBody> = events.iter().filter_map(queued).collect();
+    assert!(matches!(sent.as_slice(), [EffectBody::Settle { release: true, .. }]), "{sent:?}");
+}
+
+/// What an event puts into the outbox; `None` if it puts nothing there.
+fn queued(event: &Event) -> Option<&EffectBody> {
+    if let Event::Delivery(DeliveryEvent::Queued { effect }) = event { Some(&effect.body) } else { None }
 }
