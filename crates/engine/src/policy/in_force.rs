@@ -2,8 +2,9 @@
 //! of the runs that call when the session began, and the tenant's as they are now.
 
 use std::sync::Arc;
-use switchward_machine::{Budget, BudgetUnit, Machine, Num, ParamIx, RunId, SessionId, TenantId};
+use switchward_machine::{Budget, BudgetUnit, Machine, Num, RunId, SessionId, TenantId};
 use switchward_state::limits::TENANT_LEDGER;
+use switchward_state::policy::COST_OF_DOCUMENTS;
 use switchward_state::run::Run;
 use switchward_state::session::Session;
 use switchward_state::{Key, ReadRows, ViewError};
@@ -12,8 +13,6 @@ use crate::policy::assess::{cap, machine_of};
 
 /// The parameter of a session's cap on money, by name.
 pub(crate) const COST: &str = "cost_usd";
-/// The parameter in which a raised cap is kept if the machine has none of that name, and a document caps money.
-pub(crate) const COST_OF_DOCUMENTS: ParamIx = ParamIx(u16::MAX);
 
 /// Everything that holds for a call.
 pub(crate) struct InForce {

@@ -27,7 +27,7 @@ pub(crate) use assess::{
     Assessment, AssessmentContext, Grounds, assess, call_name, gate_name, machine_of, used,
 };
 pub use explain::{Explanation, LimitState, LookedAt, explain};
-pub(crate) use in_force::{COST, COST_OF_DOCUMENTS, Cap, InForce, in_force, is_for};
+pub(crate) use in_force::{COST, Cap, InForce, in_force, is_for};
 pub(crate) use judge::{Judged, PolicyDecision, judge};
 pub(crate) use plan::{GrantPlan, asked_call};
 pub use plan::{Ledgers, Plan, plan};

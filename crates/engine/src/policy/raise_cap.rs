@@ -1,11 +1,11 @@
 //! A cap is set again on a live run, by an explicit and recorded call.
 
 use switchward_machine::{Budget, BudgetUnit, Machine, Micros, Num};
-use switchward_state::policy::{PolicyEvent, RaiseCap};
+use switchward_state::policy::{COST_OF_DOCUMENTS, PolicyEvent, RaiseCap};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Reason, Rejection, Reply};
 
-use crate::policy::{COST, COST_OF_DOCUMENTS, InForce, in_force};
+use crate::policy::{COST, InForce, in_force};
 use crate::turn::{Stop, Turn};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, raise: &RaiseCap) -> Result<Reply, Stop> {

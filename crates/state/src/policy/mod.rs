@@ -28,5 +28,5 @@ pub(crate) use ledger::LimitLeft;
 pub use ledger::{LedgerRow, Reservation, Spent};
 pub use limits::{HeldSince, LedgerRule, LimitCheck, LimitOutcome, by_ledger};
 pub use period::time_text;
-pub use rows::{PinnedPolicy, TenantPolicy};
+pub use rows::{COST_OF_DOCUMENTS, PinnedPolicy, TenantPolicy};
 pub use shortage::Shortage;

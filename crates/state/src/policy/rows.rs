@@ -1,7 +1,11 @@
 //! Policy documents that hold for a session, and for a tenant.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_machine::{Digest, Time};
+use switchward_machine::{Digest, ParamIx, Time};
+
+/// The parameter in which a raised cap is kept if the machine has none of its own, and a document caps money. It belongs to
+/// the session, and its next run has it, too.
+pub const COST_OF_DOCUMENTS: ParamIx = ParamIx(u16::MAX);
 
 /// A policy document that is attached to a definition, as it was when the session began.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]

@@ -4,6 +4,7 @@ use switchward_machine::{ActIx, Digest, Ending, NodeIx, Port, RunId, Status, Tim
 
 use super::apply_children;
 use crate::limits::EVENTS_NOTED_MAX;
+use crate::policy::COST_OF_DOCUMENTS;
 use crate::run::{Choice, Data, Json, PendingFact, Run, RunEvent};
 use crate::session::{Early, StatusReason};
 use crate::{Key, Row, Site, ViewError, WriteRows};
@@ -244,11 +245,30 @@ fn activate(rows: &mut dyn WriteRows, site: &Site<'_>, run: RunId) -> Result<(),
     let found = rows.run_at(&key)?.ok_or_else(|| ViewError(format!("key {key:?} holds no run")))?;
     let (definition, version, machine) = (found.definition.clone(), found.version, found.machine);
     drop(found);
+    let before = rows.session_at_mut(&site.session_key()?)?.root;
+    keep_raised(rows, site, before, run)?;
     let session = rows.session_at_mut(&site.session_key()?)?;
     session.queue.retain(|known| *known != run);
     session.root = run;
     (session.definition, session.version, session.machine) = (definition, version, machine);
     session.status = Status::Waiting;
     session.reason = None;
+    Ok(())
+}
+
+/// A cap that an operator has raised for the session stays raised in its next run.
+fn keep_raised(
+    rows: &mut dyn WriteRows,
+    site: &Site<'_>,
+    before: RunId,
+    run: RunId,
+) -> Result<(), ViewError> {
+    let id = site.session()?;
+    let last = rows.run(site.tenant, id, before)?;
+    let raised = last.params.iter().find(|(known, _)| *known == COST_OF_DOCUMENTS).copied();
+    drop(last);
+    if let Some(raised) = raised {
+        rows.run_at_mut(&Key::run(site.tenant, id, run))?.params = vec![raised];
+    }
     Ok(())
 }
