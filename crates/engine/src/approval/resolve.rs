@@ -94,7 +94,8 @@ pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Deferral) -
             ) => false,
         };
         if !kept {
-            turn.emit(RunEvent::Deferred { run, due })?;
+            let requester = Some(turn.requester());
+            turn.emit(RunEvent::Deferred { run, due, requester })?;
         }
         return Ok(());
     }

@@ -23,12 +23,13 @@ pub(crate) fn resume(turn: &mut Turn<'_, '_>, resume: &Resume) -> Result<Reply, 
     }
     check_text("reason", &resume.comment, NOTE_BYTES_MAX)?;
     let leaf = turn.leaf()?;
-    let due = turn.run(leaf)?.due.clone();
-    drop(session);
+    let at = turn.run(leaf)?;
+    let (due, requester) = (at.due.clone(), at.requester.clone());
+    drop((session, at));
     turn.emit(SessionEvent::Unpaused { comment: resume.comment.clone() })?;
     if let Some(due) = due {
-        // Who resumes a session asks for nothing that it does then.
-        turn.asker = Some(Actor::server().subject);
+        // Who resumes a session asks for nothing that it does then: the requester is the one whose doing it is.
+        turn.asker = Some(requester.unwrap_or_else(|| Actor::server().subject));
         turn.go(leaf, due);
     }
     turn.moved()

@@ -19,7 +19,10 @@ pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &RunEvent)
         RunEvent::Entered { run, node } => enter(rows, site, *run, *node)?,
         RunEvent::ActBegun { run, act } => rows.run_at_mut(&run_key(*run))?.act = *act,
         RunEvent::Answered { run, .. } => rows.run_at_mut(&run_key(*run))?.drained = 0,
-        RunEvent::Deferred { run, due } => rows.run_at_mut(&run_key(*run))?.due = Some(due.clone()),
+        RunEvent::Deferred { run, due, requester } => {
+            let at = rows.run_at_mut(&run_key(*run))?;
+            (at.due, at.requester) = (Some(due.clone()), requester.clone());
+        }
         RunEvent::Left { .. } | RunEvent::Signalled { .. } | RunEvent::Faulted { .. } => {}
         RunEvent::Ended { run, ending, .. } => end(rows, site, *run, ending)?,
         RunEvent::TurnEnded { run } => turned(rows.run_at_mut(&run_key(*run))?),
@@ -88,7 +91,7 @@ fn end(rows: &mut dyn WriteRows, site: &Site<'_>, run: RunId, ending: &Ending) -
     let at = rows.run_at_mut(&Key::run(site.tenant, site.session()?, run))?;
     at.ending = Some(ending.clone());
     at.held = None;
-    at.due = None;
+    (at.due, at.requester) = (None, None);
     at.choice = None;
     at.pending.clear();
     let session = rows.session_at_mut(&site.session_key()?)?;
@@ -150,6 +153,7 @@ pub(crate) fn fresh(since: Time, machine: Digest, definition: String, version: u
         unknown: None,
         pending: Vec::new(),
         entered: 0,
+        requester: None,
     }
 }
 

@@ -103,6 +103,9 @@ pub enum RunEvent {
         /// What happens on resuming.
         #[n(1)]
         due: Deferral,
+        /// The requester of a gate that opens then.
+        #[n(2)]
+        requester: Option<String>,
     },
     /// The agent's turn is over.
     #[n(8)]

@@ -96,6 +96,9 @@ pub struct Run {
     /// The number of its last entry in the session's history: a message from before it confirms nothing.
     #[cbor(n(30), default)]
     pub entered: u64,
+    /// The requester of a gate that opens on resuming.
+    #[n(31)]
+    pub requester: Option<String>,
 }
 
 impl Run {

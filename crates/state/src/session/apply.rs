@@ -32,7 +32,8 @@ pub(crate) fn apply(
             session.reason = None;
             let (id, root) = (site.session()?, session.root);
             let leaf = rows.leaf(site.tenant, id, root)?;
-            rows.run_at_mut(&Key::run(site.tenant, id, leaf))?.due = None;
+            let at = rows.run_at_mut(&Key::run(site.tenant, id, leaf))?;
+            (at.due, at.requester) = (None, None);
         }
         SessionEvent::RequestsForgotten => remember::sweep(rows, site)?,
         SessionEvent::MessagePosted { text, speaker } => posted(rows, site, text, *speaker)?,

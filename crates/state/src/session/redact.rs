@@ -185,7 +185,7 @@ pub(crate) fn redact_run(run: &mut Run) {
     run.mailed.clear();
     run.recipients.clear();
     run.answered_back.clear();
-    run.due = None;
+    (run.due, run.requester) = (None, None);
     run.choice = None;
     run.unknown = None;
     run.pending.clear();

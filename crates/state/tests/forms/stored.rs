@@ -263,6 +263,7 @@ fn run() -> Run {
         unknown: None,
         pending: Vec::new(),
         entered: 5,
+        requester: None,
     }
 }
 

@@ -36,7 +36,11 @@ pub(crate) fn moves() -> Vec<Event> {
         Event::Session(SessionEvent::Warned {
             warning: SessionWarning::Logged { text: "env-check: no".into() },
         }),
-        Event::Run(RunEvent::Deferred { run, due: Deferral::End(Ending::plain(Outcome::Blocked)) }),
+        Event::Run(RunEvent::Deferred {
+            run,
+            due: Deferral::End(Ending::plain(Outcome::Blocked)),
+            requester: Some("agent".into()),
+        }),
         Event::Policy(PolicyEvent::CapRaised { run, param: ParamIx(0), value: 9 }),
         Event::Session(SessionEvent::Paused { comment: "lunch".into() }),
         Event::Session(SessionEvent::Unpaused { comment: "back".into() }),
@@ -156,7 +160,8 @@ pub(crate) fn later() -> Vec<Event> {
         }),
     ];
     let fault = Deferral::Fault(FaultCause::Worker(WorkFailure::Reported { text: "no".into() }).into());
-    let deferred = [Deferral::Judged, fault].map(|due| Event::Run(RunEvent::Deferred { run, due }));
+    let deferred =
+        [Deferral::Judged, fault].map(|due| Event::Run(RunEvent::Deferred { run, due, requester: None }));
     let commented = Event::Approval(ApprovalEvent::Commented { gate, by, comment });
     let (answer, comment, via) = (Json(serde_json::json!([5])), String::new(), Via::Rpc);
     let answered = Event::Approval(ApprovalEvent::Answered { gate, by: worker(), answer, comment, via });
@@ -212,7 +217,7 @@ pub(crate) fn other_kinds() -> Vec<Event> {
     let recorded = SessionEvent::MessageRecorded { message: [7; 16], until: Time(9) };
     effects
         .into_iter()
-        .chain(due.map(|due| Event::Run(RunEvent::Deferred { run, due })))
+        .chain(due.map(|due| Event::Run(RunEvent::Deferred { run, due, requester: None })))
         .chain(open::items().into_iter().map(opened))
         .chain([Event::Session(recorded)])
         .collect()

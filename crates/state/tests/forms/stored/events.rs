@@ -7,7 +7,7 @@ pub(super) fn assistants() -> Vec<Event> {
     let due = Deferral::Chosen(vec!["refund".into()]);
     vec![
         Event::Session(SessionEvent::Assisted { assistant: assisted().unwrap() }),
-        Event::Run(RunEvent::Deferred { run: RunId(0), due }),
+        Event::Run(RunEvent::Deferred { run: RunId(0), due, requester: None }),
         Event::Catalogue(CatalogueEvent::Assistants(AssistantFact::Put {
             assistant: assistant(),
             machine: asking(),

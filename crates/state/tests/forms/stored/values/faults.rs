@@ -35,7 +35,7 @@ pub(crate) fn events() -> Vec<Event> {
             ending: Ending::plain(Outcome::Cancelled),
             comment: EndComment::RemovedAfterBackup,
         }),
-        Event::Run(RunEvent::Deferred { run: RUN, due: Deferral::Fault(fault.clone()) }),
+        Event::Run(RunEvent::Deferred { run: RUN, due: Deferral::Fault(fault.clone()), requester: None }),
         Event::Work(done(WorkProblem::Fault(fault))),
         Event::Work(done(WorkProblem::Undecided)),
     ]);

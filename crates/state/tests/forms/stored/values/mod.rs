@@ -167,6 +167,7 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
         ("session-audience", Row::Session(session)),
         ("effect-deferred", Row::Outbox(Effect { progress, ..effect(ask.clone()) })),
         ("effect-since", Row::Outbox(Effect { progress: since, ..effect(ask) })),
+        ("run-requester", Row::Run(Run { requester: Some("agent".into()), ..run() })),
         ("run-answered-back", Row::Run(Run { answered_back: vec!["lead@example.com".into()], ..run() })),
         ("open-notified", gate_row(Gate { asked: Some(notified_and_bounced()), ..super::gate() })),
     ]
