@@ -304,9 +304,11 @@ fn refused(refusal: &Refusal) -> Outcome {
     let later = [
         Reason::OutcomeUnknown,
         Reason::ShardElecting,
+        Reason::ShardStopped,
         Reason::Draining,
         Reason::StreamBackendDown,
         Reason::QuotaExceeded,
+        Reason::DiskLow,
         Reason::DeadlineExceeded,
         Reason::InternalError,
     ];
@@ -342,4 +344,38 @@ async fn submit(
     };
     let call = Call { api, caller, trace: None };
     call.execute(scope, request, None, body).await.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use switchward_shard::Failure;
+    use switchward_state::Rejection;
+
+    use super::*;
+    use crate::refusals::refusal;
+
+    #[test]
+    fn a_reply_that_a_shard_cannot_take_now_comes_again_and_one_that_it_refuses_does_not() {
+        for failure in [
+            Failure::Electing,
+            Failure::OutcomeUnknown,
+            Failure::Internal,
+            Failure::Unconfirmed,
+            Failure::OtherMap { epoch: 4 },
+            Failure::Overloaded,
+            Failure::DiskLow { free_bytes: 1, needed_bytes: 2 },
+            Failure::Draining,
+            Failure::Stopped,
+        ] {
+            assert_eq!(refused(&refusal(failure.clone())), Outcome::Later, "{failure:?}");
+        }
+        for (reason, why) in [
+            (switchward_state::Reason::SessionTerminal, "session_ended"),
+            (switchward_state::Reason::NotFound, "session_unknown"),
+            (switchward_state::Reason::NotAnApprover, "refused"),
+        ] {
+            let no = Failure::Rejected(Rejection::new(reason, "no"));
+            assert_eq!(refused(&refusal(no)), Outcome::Quarantined(why), "{reason:?}");
+        }
+    }
 }
