@@ -169,13 +169,16 @@ async fn not_reported(
     message: &v1::ReportToolUsageRequest,
     refusal: Refusal,
 ) -> Refusal {
+    // Any other refusal stays: that nothing can be read now does not mean that nothing was counted.
+    if ![Reason::NotFound, Reason::SessionTerminal].contains(&refusal.reason()) {
+        return refusal;
+    }
     // Either the session or the call does not exist.
     let session = match call.session(id, &message.session).await {
         Ok(view) => view.session,
         Err(no_session) => return no_session,
     };
-    let unknown = [Reason::NotFound, Reason::SessionTerminal].contains(&refusal.reason());
-    if message.call_id.is_empty() || !unknown {
+    if message.call_id.is_empty() {
         return refusal;
     }
     match decisions::permitted(call, id, session.sequence, message.call_id.clone()).await {

@@ -7,7 +7,8 @@ use switchward_shard::limits::CONTACT_LOST;
 use tonic::{Code, Status};
 
 use crate::harness::Harness;
-use crate::refusal::Refusal;
+use crate::node::{Node, PATIENT};
+use crate::refusal::{Refusal, refused};
 use crate::servers::{BRISK, at, event, heal, insist, isolate, leader, next, three, watch};
 use crate::watching::history;
 
@@ -100,5 +101,27 @@ async fn calls_under_way_at_the_cut_are_unavailable_or_of_unknown_outcome_and_do
         let answers = answered.iter().filter(|event| event.r#type == "session.answered").count();
         assert_eq!(answers, 1, "{}: {answered:?}", session.name);
     }
+    harness.node.end().await;
+}
+
+/// A client repeats a call by itself if it is UNAVAILABLE. The usage of no certain call would then count twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_that_may_count_does_not_say_that_nothing_happened() {
+    // Its lease lasts longer than the call, so that the leader writes the report.
+    let harness = Harness::over(Node::start_three(None, PATIENT).await).await;
+    let session = harness.session().await;
+    let led = leader(&harness, &session).await;
+    let report = v1::ReportToolUsageRequest {
+        session: session.name.clone(),
+        capability: "bash".into(),
+        cost_usd: Some("1".into()),
+        ..Default::default()
+    };
+    isolate(&harness, led);
+    let key = harness.acme.key("agent");
+    let reported = at::<v1::ReportToolUsageResponse>(&harness, index(led), key, "ReportToolUsage", &report);
+    let reported = tokio::time::timeout(DEADLINE, reported).await.expect("it ends within its deadline");
+    refused(reported, "OUTCOME_UNKNOWN");
+    heal(&harness);
     harness.node.end().await;
 }
