@@ -176,11 +176,12 @@ impl Watch {
             let (events, more) = read(&rows, &self.caller, wanted, stop)?;
             drop(permit);
             for event in events {
+                let Ok(permit) = self.sender.reserve().await else { return Ok(ControlFlow::Break(())) };
+                // A slow reader may have delayed this for long.
+                check_key(&self.api.cluster, &self.caller)?;
                 self.next = event.sequence + 1;
                 let update = v1::watch_session_response::Update::Event(event);
-                if self.sender.send(Ok(v1::WatchSessionResponse { update: Some(update) })).await.is_err() {
-                    return Ok(ControlFlow::Break(()));
-                }
+                permit.send(Ok(v1::WatchSessionResponse { update: Some(update) }));
             }
             if !more {
                 let ended = session.session.status.ended();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use switchward_api::v1::{
     self, session_service_client::SessionServiceClient, watch_session_response::Update,
 };
+use switchward_state::limits::NOTE_BYTES_MAX;
 use tonic::{Code, Request, Status, Streaming, transport::Channel};
 
 use crate::ending::id_of;
@@ -156,6 +157,43 @@ async fn a_revoked_key_ends_it_at_once() {
         "session.answered",
         "the stream of another key continues"
     );
+    harness.node.end().await;
+}
+
+/// Adds so many events to a session that the server cannot send them all ahead of a reader. Returns the newest
+/// sequence.
+async fn many_long_events(harness: &Harness, name: &str) -> u64 {
+    let note = "x".repeat(NOTE_BYTES_MAX);
+    for answer in ["go", "back"].into_iter().cycle().take(200) {
+        let (name, answer, note) = (name.to_owned(), answer.to_owned(), note.clone());
+        let request = v1::AnswerCheckpointRequest { name, answer, note, ..Default::default() };
+        let _: v1::AnswerCheckpointResponse = harness.ask("agent", "AnswerCheckpoint", &request).await;
+    }
+    harness.look(name).await.sequence
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_who_is_behind_reads_no_further_with_a_revoked_key() {
+    let harness = Harness::start().await;
+    let create = v1::CreateApiKeyRequest { role: v1::KeyRole::Agent.into(), ..Default::default() };
+    let made: v1::CreateApiKeyResponse = harness.ask("admin", "CreateApiKey", &create).await;
+    let name = harness.session().await.name;
+    let newest = many_long_events(&harness, &name).await;
+    let mut watch = watch(&harness, &made.secret, &name, 0).await;
+    let mut last = event(&mut watch).await.sequence;
+    let key = made.api_key.expect("a key").name;
+    let revoke = v1::RevokeApiKeyRequest { name: key, ..v1::RevokeApiKeyRequest::default() };
+    let _: v1::RevokeApiKeyResponse = harness.ask("admin", "RevokeApiKey", &revoke).await;
+    harness.node.caught_up().await;
+    let end = loop {
+        match next(&mut watch).await.expect("it ends with a refusal") {
+            Ok(Update::Event(event)) => last = event.sequence,
+            Ok(other) => panic!("{other:?}"),
+            Err(end) => break end,
+        }
+    };
+    assert_eq!(Refusal::of(&end).reason, "CREDENTIAL_INVALID");
+    assert!(last < newest, "all {newest} events were read");
     harness.node.end().await;
 }
 
