@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq;
 use switchward_machine::{Digest, TenantId};
 use switchward_query::{GetApiKey, GetTenant};
 use switchward_shard::Cluster;
-use switchward_state::catalogue::{ApiKey, Role, Settings};
+use switchward_state::catalogue::{ApiKey, Role, Settings, Tenant};
 use switchward_state::{Actor, SharedRow};
 
 use crate::error::{Reason, Refusal};
@@ -115,12 +115,7 @@ pub(crate) fn caller(cluster: &Cluster, credential: Option<&str>) -> Result<Call
     if !same || !key.works(cluster.now()) {
         return Err(invalid());
     }
-    let tenant = stale::answer(cluster, &GetTenant { name: key.tenant_name.clone() })?;
-    let tenant = tenant.ok_or_else(invalid)?;
-    // One of the same name may have been made after the key's was deleted.
-    if tenant.id != key.tenant || tenant.deleted.is_some() {
-        return Err(invalid());
-    }
+    let tenant = tenant_of(cluster, &key)?;
     Ok(Caller {
         tenant: key.tenant,
         tenant_name: key.tenant_name.clone(),
@@ -152,13 +147,24 @@ pub(crate) fn key_of(cluster: &Cluster, id: &str) -> Result<Option<SharedRow<Api
     stale::answer(cluster, &GetApiKey { id: id.to_owned() })
 }
 
-/// Refuses a caller whose key is no longer valid.
+/// The tenant that a key opens, unless it is deleted.
+///
+/// # Errors
+/// CREDENTIAL_INVALID if it is deleted; SHARD_ELECTING if this server's tenants may be out of date.
+fn tenant_of(cluster: &Cluster, key: &ApiKey) -> Result<SharedRow<Tenant>, Refusal> {
+    let tenant = stale::answer(cluster, &GetTenant { name: key.tenant_name.clone() })?;
+    // One of the same name may have been made after the key's was deleted.
+    tenant.filter(|tenant| tenant.id == key.tenant && tenant.deleted.is_none()).ok_or_else(invalid)
+}
+
+/// Refuses a caller whose key is no longer valid, or whose tenant is deleted.
 ///
 /// # Errors
 /// CREDENTIAL_INVALID; SHARD_ELECTING if this server's keys may be out of date.
 pub(crate) fn check_key(cluster: &Cluster, caller: &Caller) -> Result<(), Refusal> {
     let key = key_of(cluster, &caller.key_id)?;
-    if key.is_some_and(|key| key.works(cluster.now())) { Ok(()) } else { Err(invalid()) }
+    let key = key.filter(|key| key.works(cluster.now())).ok_or_else(invalid)?;
+    tenant_of(cluster, &key).map(drop)
 }
 
 impl Caller {

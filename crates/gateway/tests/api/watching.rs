@@ -198,6 +198,21 @@ async fn a_reader_who_is_behind_reads_no_further_with_a_revoked_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_ends_at_once_when_its_tenant_is_deleted() {
+    let harness = Harness::start().await;
+    let newest = harness.globex.session.sequence;
+    let mut watch =
+        watch(&harness, harness.globex.key("agent"), &harness.globex.session.name, newest + 100).await;
+    let delete = v1::DeleteTenantRequest { tenant_id: "globex".into(), ..Default::default() };
+    let _: v1::DeleteTenantResponse = harness.ask("admin", "DeleteTenant", &delete).await;
+    // Long before a heartbeat would have noticed.
+    let end = tokio::time::timeout(Duration::from_secs(10), next(&mut watch)).await.expect("at once");
+    let end = end.expect("a refusal").expect_err("a refusal");
+    assert_eq!(Refusal::of(&end).reason, "CREDENTIAL_INVALID");
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_expired_key_sees_nothing_more() {
     let harness = Harness::start().await;
     let now = switchward_shard::Clock::now(&harness.node.clock).0 / 1000;
