@@ -10,7 +10,7 @@ use futures::future::join_all;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
-use switchward_bus::{Bus, BusError, Envelope, Stream, limits::ID_KNOWN_MS};
+use switchward_bus::{Bus, BusError, Envelope, Published, Stream, limits::ID_KNOWN_MS};
 use switchward_delivery::channels::Webhook;
 use switchward_delivery::limits::JOBS_MAX;
 use switchward_delivery::worker::{DeliveryJob, JobInput, Origin};
@@ -138,7 +138,7 @@ async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> 
             if unsent(shard, &view, context, &due, out).await? {
                 continue;
             }
-            match pack(shard, &view, context, &due, out).await? {
+            match pack(shard, &view, context, &due).await? {
                 Packing::Packed(packed) => ready.push(packed),
                 Packing::Nothing => {}
                 Packing::Later(wait) => {
@@ -244,8 +244,9 @@ struct Named {
 /// An effect that is to be put on the bus.
 struct Packed {
     due: Named,
-    stream: Stream,
     envelope: Envelope,
+    /// What it counts as once it is there.
+    sent: Sent,
 }
 
 /// What came of the preparation of an effect.
@@ -258,13 +259,12 @@ enum Packing {
     Later(Duration),
 }
 
-/// Prepares one effect for the bus and counts it as in flight.
+/// Prepares one effect for the bus, and counts it towards the caps.
 async fn pack(
     shard: &Shard,
     view: &ShardView,
     context: &Context,
     due: &QueuedEffect,
-    out: &mut Out,
 ) -> Result<Packing, Failure> {
     let effect = view.effect(&due.key).map_err(|error| unreadable(&error))?;
     let (Some(effect), Some(session)) = (&effect, due.key.session()) else { return Ok(Packing::Nothing) };
@@ -292,13 +292,12 @@ async fn pack(
         Admitted::Deferred => return Ok(Packing::Nothing),
         Admitted::Later(wait) => return Ok(Packing::Later(wait)),
     };
-    let until = Instant::now() + LOST;
-    out.sent.insert(due.key.clone(), Sent { attempt, stream, destination, counted, until });
-    Ok(Packing::Packed(Packed { due: named, stream, envelope }))
+    let sent = Sent { attempt, stream, destination, counted, until: Instant::now() + LOST };
+    Ok(Packing::Packed(Packed { due: named, envelope, sent }))
 }
 
-/// Publishes effects in their order, without waiting for one before the next. Returns how long to wait if the bus takes
-/// nothing now.
+/// Publishes effects in their order, without waiting for one before the next. What the bus has is in flight, also if
+/// another one cannot be given up. Returns how long to wait if the bus takes nothing now.
 async fn publish(
     shard: &Shard,
     context: &Context,
@@ -306,25 +305,28 @@ async fn publish(
     out: &mut Out,
 ) -> Result<Option<Duration>, Failure> {
     let each = ready.into_iter().map(|it| async move {
-        let Packed { due, stream, envelope } = it;
-        (due, context.bus.publish(stream, envelope).await)
+        let Packed { due, envelope, sent } = it;
+        let published = context.bus.publish(sent.stream, envelope).await;
+        (due, sent, published)
     });
-    let mut wait = None;
-    for (due, published) in join_all(each).await {
-        let Err(error) = published else { continue };
-        out.sent.remove(&due.key);
-        match error {
-            BusError::Size { .. } => {
-                // It will never fit, and must not stand before the others.
-                give_up(shard, &due, Unsent::from(FailureCode::TooLarge)).await?;
+    let (mut wait, mut too_large, mut closed) = (None, Vec::new(), false);
+    for (due, sent, published) in join_all(each).await {
+        match published {
+            Ok(Published::Added | Published::Already) => {
+                out.sent.insert(due.key, sent);
             }
-            BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. } => {
+            // It will never fit, and must not stand before the others.
+            Err(BusError::Size { .. }) => too_large.push(due),
+            Err(BusError::Full { retry_after, .. } | BusError::Unreachable { retry_after, .. }) => {
                 wait = Some(retry_after);
             }
-            BusError::Closed => return Err(Failure::Draining),
+            Err(BusError::Closed) => closed = true,
         }
     }
-    Ok(wait)
+    for due in too_large {
+        give_up(shard, &due, Unsent::from(FailureCode::TooLarge)).await?;
+    }
+    if closed { Err(Failure::Draining) } else { Ok(wait) }
 }
 
 /// What is to be done with an effect.

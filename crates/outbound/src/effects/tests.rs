@@ -1,7 +1,9 @@
 //! What becomes of effects that cannot go out.
 
+use async_trait::async_trait;
 use std::sync::Arc;
-use switchward_bus::{Memory, Redis, RedisConfig, Settings};
+use std::sync::atomic::{AtomicBool, Ordering};
+use switchward_bus::{Count, Counting, Delivery, Memory, Receipt, Redis, RedisConfig, Settings};
 use switchward_machine::{DeliveryReason, Digest, Time};
 use switchward_shard::{ClusterOptions, ManualClock};
 use switchward_state::catalogue::{CatalogueCommand, Deploy, EnsureTenancy};
@@ -318,5 +320,86 @@ async fn no_mail_goes_out_or_is_deferred_while_the_bus_cannot_count() {
     assert!(matches!(round, Ok(Round::Full(wait)) if !wait.is_zero()));
     let mail = mail(shard).await;
     assert_eq!((out.sent.len(), mail.last(), mail.attempt().number), (0, None, 0));
+    cluster.shutdown().await.unwrap();
+}
+
+/// A bus that counts one mail and no other one.
+struct CountsOne {
+    bus: Memory,
+    counted: AtomicBool,
+}
+
+#[async_trait]
+impl Bus for CountsOne {
+    async fn publish(&self, stream: Stream, envelope: Envelope) -> Result<Published, BusError> {
+        self.bus.publish(stream, envelope).await
+    }
+
+    async fn ready(&self, stream: Stream) -> Result<(), BusError> {
+        self.bus.ready(stream).await
+    }
+
+    async fn take(
+        &self,
+        stream: Stream,
+        consumer: &str,
+        max: usize,
+        wait: Duration,
+    ) -> Result<Vec<Delivery>, BusError> {
+        self.bus.take(stream, consumer, max, wait).await
+    }
+
+    async fn ack(&self, stream: Stream, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.bus.ack(stream, receipts).await
+    }
+
+    async fn keep(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.bus.keep(stream, consumer, receipts).await
+    }
+
+    async fn release(&self, stream: Stream, consumer: &str, receipts: &[Receipt]) -> Result<(), BusError> {
+        self.bus.release(stream, consumer, receipts).await
+    }
+
+    async fn count(&self, count: &Count) -> Result<Counting, BusError> {
+        if self.counted.swap(true, Ordering::SeqCst) {
+            return Err(BusError::Closed);
+        }
+        self.bus.count(count).await
+    }
+
+    async fn uncount(&self, count: &Count) -> Result<(), BusError> {
+        self.bus.uncount(count).await
+    }
+
+    async fn answer(&self, name: &str, answer: Vec<u8>) -> Result<(), BusError> {
+        self.bus.answer(name, answer).await
+    }
+
+    async fn answered(&self, name: &str, wait: Duration) -> Result<Option<Vec<u8>>, BusError> {
+        self.bus.answered(name, wait).await
+    }
+
+    async fn close(&self) {
+        self.bus.close().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_failed_round_has_not_published_goes_out_in_the_next_one() {
+    let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(Time(1_782_000_000_000)));
+    let cluster = cluster(folder.path(), &clock).await;
+    let machine = deployed(&cluster).await;
+    for session in [SESSION, SessionId([4; 16])] {
+        mails(&cluster, session, machine).await;
+    }
+    let shard = cluster.shard_of(SESSION.bucket());
+    let bus = CountsOne { bus: Memory::new(Settings::default()), counted: AtomicBool::new(false) };
+    let mut out = Out::default();
+    let failed = round(shard, 16, &sending_over(&cluster, Arc::new(bus)), &mut out).await;
+    assert!(failed.is_err(), "the second mail cannot be counted");
+    assert!(out.sent.is_empty(), "the first one is not on the bus either");
+    round(shard, 16, &sending(&cluster), &mut out).await.map(drop).unwrap();
+    assert_eq!(out.sent.len(), 2);
     cluster.shutdown().await.unwrap();
 }
