@@ -122,6 +122,9 @@ mod tests {
         }
         assert_eq!(reason(Failure::Internal), Reason::InternalError);
         assert_eq!(reason(Failure::Overloaded), Reason::QuotaExceeded);
+        for (parts, expected) in [(0, Reason::ShardElecting), (1, Reason::OutcomeUnknown)] {
+            assert_eq!(refusal(Failure::Electing).after_parts(parts).reason(), expected, "{parts} parts");
+        }
     }
 
     #[test]

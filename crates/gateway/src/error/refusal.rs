@@ -164,6 +164,11 @@ impl Refusal {
         self
     }
 
+    /// The same if it had done this many parts of its work.
+    pub(crate) fn after_parts(self, parts: usize) -> Self {
+        if parts > 0 { self.after_part() } else { self }
+    }
+
     /// The message to the caller.
     #[must_use]
     pub fn message(&self) -> &str {

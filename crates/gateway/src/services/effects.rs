@@ -113,7 +113,7 @@ async fn release_all(call: &Call<'_>, request: Option<RequestId>) -> Result<(), 
         let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: call.trace.clone() };
         inside.caller.tenant = tenant;
         let done = inside.execute_in_own_scope(request.clone(), release()).await;
-        done.map_err(|refusal| if released > 0 { refusal.after_part() } else { refusal })?;
+        done.map_err(|refusal| refusal.after_parts(released))?;
     }
     Ok(())
 }

@@ -46,9 +46,11 @@ pub(super) async fn run(call: &Call<'_>, message: &v1::TransferLeadersRequest) -
     }
     // After a failure, the request is not answered: repeated, it goes on.
     let request = request.filter(|_| failed.is_none());
-    if request.is_some() || !transfers.is_empty() {
+    let moved = transfers.len();
+    if request.is_some() || moved > 0 {
         let record = CatalogueCommand::RecordTransfers(RecordTransfers { from, transfers });
-        call.execute_in_own_scope(request, record.into()).await?;
+        let recorded = call.execute_in_own_scope(request, record.into()).await;
+        recorded.map_err(|refusal| refusal.after_parts(moved))?;
     }
     failed.map_or(Ok(()), Err)
 }

@@ -55,7 +55,7 @@ pub(super) async fn recover(
             }
             Err(no) => {
                 let asked = if message.session.is_empty() { &session } else { &message.session };
-                return Err(named(no, "session", asked));
+                return Err(named(no.after_parts(recovered.len()), "session", asked));
             }
         }
     }
@@ -79,7 +79,7 @@ async fn of_session(call: &Call<'_>, query: &mut GetMissed, id: SessionId) -> Re
     let mut messages = 0_usize;
     (query.session, query.after) = (id, 0);
     loop {
-        let missed = call.ask(&*query).await?;
+        let missed = call.ask(&*query).await.map_err(|refusal| refusal.after_parts(messages))?;
         let missing = || Refusal::not_found("session", names::of_session(&call.caller, id));
         let Missed { retry, events, upto } = missed.ok_or_else(missing)?;
         let count = retry.len() + events.len();
@@ -87,7 +87,7 @@ async fn of_session(call: &Call<'_>, query: &mut GetMissed, id: SessionId) -> Re
             let body = Republish { endpoint: query.endpoint.id.clone(), retry, events };
             let republish = Body::Delivery(DeliveryCommand::Republish(body));
             let done = call.execute(Scope::Session(id), None, None, republish).await;
-            done.map_err(|refusal| if messages > 0 { refusal.after_part() } else { refusal })?;
+            done.map_err(|refusal| refusal.after_parts(messages))?;
         }
         messages += count;
         match upto {
