@@ -4,6 +4,7 @@ use governor::clock::Clock;
 use governor::middleware::NoOpMiddleware;
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
+use parking_lot::Mutex;
 use std::hash::Hash;
 use std::sync::{
     Arc,
@@ -12,17 +13,39 @@ use std::sync::{
 use std::time::Duration;
 use switchward_machine::Time;
 
+use crate::limits::RATE_CLOCK_BACK_MS_MAX;
+
 /// Rates by key. It has every key that was used until [`RateLimiter::retain_recent`]: its owner bounds their number.
 pub(crate) type Limiter<K> = RateLimiter<K, HashMapStateStore<K>, LimiterClock, NoOpMiddleware<Duration>>;
 
-/// Shows the latest time that it was set to, in milliseconds. Clones show the same time.
+/// Counts how far the server's time has gone on, in milliseconds. Clones show the same time.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LimiterClock(Arc<AtomicU64>);
+pub(crate) struct LimiterClock(Arc<Shown>);
+
+#[derive(Debug, Default)]
+struct Shown {
+    ms: AtomicU64,
+    /// The latest time of the server since that last jumped back.
+    latest: Mutex<Time>,
+}
+
+/// Returns true if the server's time has jumped back. Calls that come at once may read their times in another order.
+pub(crate) fn jumped_back(latest: Time, now: Time) -> bool {
+    latest.since_ms(now) > RATE_CLOCK_BACK_MS_MAX
+}
 
 impl LimiterClock {
-    /// Goes on to this time; it never goes back, so that a jump of the server's time frees nothing.
+    /// Goes on with the server's time. It never goes back, so that a jump frees nothing. After a jump back it goes on at
+    /// once: a server that starts may show a wrong time until it has compared its clock with those of the others.
     pub(crate) fn go_on(&self, now: Time) {
-        self.0.fetch_max(now.0, Ordering::Relaxed);
+        let mut latest = self.0.latest.lock();
+        if jumped_back(*latest, now) {
+            *latest = now;
+            return;
+        }
+        let shown = self.0.ms.load(Ordering::Relaxed).saturating_add(now.since_ms(*latest));
+        self.0.ms.store(shown, Ordering::Relaxed);
+        *latest = now.max(*latest);
     }
 
     /// Creates a limiter that uses this clock and has no keys yet.
@@ -35,7 +58,7 @@ impl Clock for LimiterClock {
     type Instant = Duration;
 
     fn now(&self) -> Duration {
-        Duration::from_millis(self.0.load(Ordering::Relaxed))
+        Duration::from_millis(self.0.ms.load(Ordering::Relaxed))
     }
 }
 
@@ -55,6 +78,15 @@ mod tests {
         for (now, shown) in [(5, 5), (3, 5), (6, 6)] {
             clock.go_on(Time(now));
             assert_eq!(clock.clone().now(), Duration::from_millis(shown));
+        }
+    }
+
+    #[test]
+    fn a_jump_back_neither_frees_anything_nor_stops_it() {
+        let (clock, hour) = (LimiterClock::default(), 3_600_000);
+        for (now, shown) in [(2 * hour, 2 * hour), (hour, 2 * hour), (hour + 7, 2 * hour + 7)] {
+            clock.go_on(Time(now));
+            assert_eq!(clock.now(), Duration::from_millis(shown));
         }
     }
 

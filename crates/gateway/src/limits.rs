@@ -42,6 +42,8 @@ pub const REQUESTS_PER_SECOND_DEFAULT: u64 = 2_000;
 pub const REQUESTS_BURST_SECONDS: u64 = 2;
 /// The highest rate of requests per second that is limited; a higher one counts as this one.
 pub(crate) const RATE_MAX: u64 = 1_000_000_000;
+/// How far the server's time may go back without being taken for a jump, milliseconds.
+pub(crate) const RATE_CLOCK_BACK_MS_MAX: u64 = 1_000;
 /// Tenants whose requests are counted; beyond it those at rest are forgotten.
 pub const RATES_TENANTS_MAX: usize = 10_000;
 /// Sessions of one tenant, unless its quota or the server's configuration says otherwise.

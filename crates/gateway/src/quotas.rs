@@ -12,7 +12,7 @@ use switchward_state::catalogue::{Quota, Quotas, Role};
 
 use crate::auth::roles;
 use crate::error::Refusal;
-use crate::limiter_clock::{Limiter, LimiterClock, whole_ms};
+use crate::limiter_clock::{Limiter, LimiterClock, jumped_back, whole_ms};
 use crate::limits::{
     BYTES_DEFAULT, RATE_MAX, RATES_TENANTS_MAX, REQUESTS_BURST_SECONDS, REQUESTS_PER_SECOND_DEFAULT,
     SESSIONS_DEFAULT,
@@ -157,8 +157,11 @@ struct Seconds {
 }
 
 impl Seconds {
-    /// Goes on to this time; it never goes back.
+    /// Goes on to this time. After a jump back it begins again.
     fn go_on(&mut self, now: Time) {
+        if jumped_back(self.at, now) {
+            *self = Self { at: now, ..Self::default() };
+        }
         let now = now.max(self.at);
         (self.current, self.before) = match now.0 / SECOND_MS - self.at.0 / SECOND_MS {
             0 => (self.current, self.before),
@@ -272,6 +275,21 @@ mod tests {
         assert!(rates.take(TenantId(2), 10, class, Time(5_200)).is_ok());
         assert!(rates.take(TENANT, 11, class, Time(5_200)).is_ok(), "another rate begins unused");
         assert_eq!(rates.refusals().map(|(_, count)| count), [4, 0, 0]);
+    }
+
+    #[test]
+    fn a_clock_that_was_years_ahead_refuses_nothing_once_it_is_set_right() {
+        let rates = Rates::default();
+        let take = |now| rates.take(TENANT, 10, Class::Begins, Time(now));
+        let (right, years) = (5_000_000, 315_360_000_000);
+        while take(right + years).is_ok() {}
+        assert!(take(right).is_err(), "the jump frees nothing");
+        for second in 1..=60 {
+            for call in 0..10 {
+                assert!(take(right + 1_000 * second + 100 * call).is_ok(), "call {call} of second {second}");
+            }
+        }
+        assert_eq!(rates.used(TENANT, Time(right + 60_900)), 10);
     }
 
     /// A call of an entry.
