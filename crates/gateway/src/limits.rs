@@ -254,6 +254,8 @@ pub const CALLEE_FINDINGS_MAX: usize = 200;
 pub const GROUPS_MAX: usize = 65;
 /// How often a change of a server of the cluster is checked again because another change came in between.
 pub(crate) const CLUSTER_CHECKS_MAX: usize = 4;
+/// How often a change of a tenant's settings is tried because other changes of them came in between.
+pub(crate) const TENANT_TRIES_MAX: usize = 10;
 /// How often a change of the servers of the cluster looks at it while a group elects its leader, before it is refused.
 pub(crate) const ELECTING_LOOKS_MAX: usize = 10;
 

@@ -3,12 +3,12 @@
 use switchward_api::v1;
 use switchward_state::catalogue::{CatalogueCommand, PutQuotas, Quota, Quotas, Tenant};
 use switchward_state::limits::{QUOTA_MAX, WEIGHT_MAX};
-use switchward_state::{Body, Reply};
 
+use super::tenants::change_row;
 use crate::api::{Api, Call, request_id};
 use crate::error::Refusal;
 use crate::quotas::SetIn;
-use crate::refusals::{named, odd, refusal};
+use crate::refusals::{named, refusal};
 
 /// The path of the weight, which is set with the quotas but is not a quota.
 const WEIGHT: &str = "weight";
@@ -67,7 +67,7 @@ pub(super) fn uses(api: &Api, tenant: &Tenant) -> Result<Vec<v1::QuotaUse>, Refu
 /// Sets quotas of a tenant, whose row is `tenant`, and returns its row afterwards; the caller is an admin of the first one.
 pub(super) async fn set(
     call: &Call<'_>,
-    tenant: Tenant,
+    tenant: &Tenant,
     message: v1::SetTenantQuotasRequest,
 ) -> Result<Box<Tenant>, Refusal> {
     let request = request_id(&message.request_id, "SetTenantQuotas", &message)?;
@@ -77,21 +77,20 @@ pub(super) async fn set(
     if let Some(path) = paths.iter().find(|path| !known(path)) {
         return Err(Refusal::field("update_mask", format!("has the unknown path {path}")));
     }
-    let mut quotas = tenant.settings.quotas;
     let wanted = |name: &str| paths.is_empty() || paths.iter().any(|path| path == name);
-    for quota in Quota::ALL.into_iter().filter(|quota| wanted(quota.word())) {
-        quotas.set(quota, requested.get(quota));
-    }
-    if wanted(WEIGHT) {
-        quotas.weight = requested.weight;
-    }
     // The command is of the tenant that it is about, so that the change stands in the record of that tenant.
     let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: call.trace.clone() };
     inside.caller.tenant = tenant.id;
     inside.caller.tenant_name.clone_from(&tenant.name);
-    let body = PutQuotas { name: tenant.name.clone(), quotas, etag: message.etag };
-    let reply =
-        inside.execute_in_own_scope(request, Body::Catalogue(CatalogueCommand::PutQuotas(body))).await;
-    let reply = reply.map_err(|refusal| named(refusal, "tenant", &tenant.name))?;
-    if let Reply::Tenant(tenant) = reply { Ok(tenant) } else { Err(odd(&reply)) }
+    let row = change_row(&inside, request, &tenant.name, &message.etag, |row, etag| {
+        let mut quotas = row.settings.quotas;
+        for quota in Quota::ALL.into_iter().filter(|quota| wanted(quota.word())) {
+            quotas.set(quota, requested.get(quota));
+        }
+        if wanted(WEIGHT) {
+            quotas.weight = requested.weight;
+        }
+        Ok(CatalogueCommand::PutQuotas(PutQuotas { name: row.name.clone(), quotas, etag }))
+    });
+    row.await.map_err(|refusal| named(refusal, "tenant", &tenant.name))
 }

@@ -8,7 +8,7 @@ use switchward_state::catalogue::{
     LinkAuth, Role, Settings, Tenant, UpdateTenant,
 };
 use switchward_state::limits::{BROWSER_KNOWN_MS_MAX, BROWSER_KNOWN_MS_MIN};
-use switchward_state::{Reply, Scope};
+use switchward_state::{Reply, RequestId, Scope};
 use tonic::{Request, Response, Status};
 
 use super::{policies, quotas};
@@ -17,6 +17,7 @@ use crate::auth::{Caller, NewKey, roles};
 use crate::convert::keys::api_key;
 use crate::convert::{duration, known, ms_of, timestamp};
 use crate::error::{Reason, Refusal};
+use crate::limits::TENANT_TRIES_MAX;
 use crate::mask::Mask;
 use crate::pages::{Page, order};
 use crate::refusals::{named, odd};
@@ -81,7 +82,7 @@ impl TenantService for Api {
         let (call, message) = self.open(request, roles::ADMIN)?;
         first(&call.caller)?;
         let row = tenant(&call, &message.tenant_id).await?;
-        let row = quotas::set(&call, row, message).await?;
+        let row = quotas::set(&call, &row, message).await?;
         Ok(Response::new(v1::SetTenantQuotasResponse { tenant: Some(of_tenant(&row)) }))
     }
 
@@ -117,14 +118,11 @@ impl TenantService for Api {
             return Err(Refusal::field("update_mask", format!("has the unknown path {path}")).into());
         }
         let named = |path: &str| all || paths.iter().any(|known| known == path);
-        let body = async {
-            let settings = changed(tenant(&call, &name).await?.settings, &requested, named, self)?;
-            let etag = requested.etag.clone();
-            Ok(CatalogueCommand::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag }).into())
-        };
-        let reply = call.execute_prepared(Scope::Catalogue, request, body).await?;
-        let Reply::Tenant(tenant) = reply else { return Err(odd(&reply).into()) };
-        Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&tenant)) }))
+        let tenant = change_row(&call, request, &name, &requested.etag, |row, etag| {
+            let settings = changed(row.settings, &requested, named, self)?;
+            Ok(CatalogueCommand::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag }))
+        });
+        Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&tenant.await?)) }))
     }
 
     async fn delete_tenant(
@@ -147,6 +145,32 @@ impl TenantService for Api {
         let Reply::Tenant(_) = reply else { return Err(odd(&reply).into()) };
         Ok(Response::new(v1::DeleteTenantResponse {}))
     }
+}
+
+/// Executes a change that follows from a tenant's row, and returns the row afterwards. If the caller gives no etag and
+/// another change comes in between, it is derived again from the row as it is then: neither takes the other back.
+pub(super) async fn change_row(
+    call: &Call<'_>,
+    request: Option<RequestId>,
+    name: &str,
+    etag: &str,
+    change: impl Fn(&Tenant, String) -> Result<CatalogueCommand, Refusal>,
+) -> Result<Box<Tenant>, Refusal> {
+    let mut tries = 0;
+    let reply = loop {
+        tries += 1;
+        let body = async {
+            let row = tenant(call, name).await?;
+            let seen = if etag.is_empty() { row.etag() } else { etag.to_owned() };
+            Ok(change(&row, seen)?.into())
+        };
+        let again = etag.is_empty() && tries < TENANT_TRIES_MAX;
+        match call.execute_prepared(Scope::Catalogue, request.clone(), body).await {
+            Err(refused) if refused.reason() == Reason::EtagMismatch && again => {}
+            done => break done?,
+        }
+    };
+    if let Reply::Tenant(tenant) = reply { Ok(tenant) } else { Err(odd(&reply)) }
 }
 
 /// The settings with the switches that an update names.

@@ -1,5 +1,6 @@
 //! Quotas of tenants: what they refuse and how, who sets them, and what is shown.
 
+use futures::future::join_all;
 use prost::Message as _;
 use switchward_api::v1;
 use switchward_testkit::until;
@@ -57,6 +58,39 @@ fn named(refusal: &Refusal, quota: &str, limit: &str) {
 fn use_of(uses: &[v1::QuotaUse], quota: &str) -> (u64, v1::QuotaSource, Option<u64>) {
     let found = uses.iter().find(|one| one.quota == quota).expect("the quota is listed");
     (found.limit, found.set_in(), found.used)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_that_come_at_once_do_not_take_each_other_back() {
+    let harness = Harness::start().await;
+    for round in 1..=10 {
+        let limit = Some(1_000_000 + round);
+        let quotas = v1::Quotas { requests_per_second: limit, sessions: limit, bytes: limit, ..NONE };
+        let changes = ["requests_per_second", "sessions", "bytes"];
+        let changes = changes.map(|path| set_request("globex", quotas, &[path]));
+        let ask = |change| harness.ask::<v1::SetTenantQuotasResponse>("admin", "SetTenantQuotas", change);
+        join_all(changes.iter().map(ask)).await;
+        let get = v1::GetTenantQuotasRequest { tenant_id: "globex".into(), ..Default::default() };
+        let shown: v1::GetTenantQuotasResponse = harness.ask("admin", "GetTenantQuotas", &get).await;
+        assert_eq!(shown.tenant.expect("a tenant").quotas, Some(quotas), "round {round}");
+
+        let on = round % 2 == 1;
+        let changes = ["allow_foreign_role", "any_approver_address"].map(|path| {
+            let (allow_foreign_role, any_approver_address) = (on, on);
+            let name = "tenants/acme".to_owned();
+            let tenant = v1::Tenant { name, allow_foreign_role, any_approver_address, ..Default::default() };
+            let update_mask = Some(prost_types::FieldMask { paths: vec![path.to_owned()] });
+            v1::UpdateTenantRequest { tenant: Some(tenant), update_mask, ..Default::default() }
+        });
+        let ask = |change| harness.ask::<v1::UpdateTenantResponse>("admin", "UpdateTenant", change);
+        join_all(changes.iter().map(ask)).await;
+        let get = v1::GetTenantRequest { name: "-".into(), ..Default::default() };
+        let shown: v1::GetTenantResponse = harness.ask("admin", "GetTenant", &get).await;
+        let tenant = shown.tenant.expect("a tenant");
+        let switches = (tenant.allow_foreign_role, tenant.any_approver_address);
+        assert_eq!(switches, (on, on), "round {round}");
+    }
+    harness.node.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
