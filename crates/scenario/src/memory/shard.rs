@@ -32,14 +32,28 @@ impl Shard {
         self.rows.iter().map(|(key, row)| (key, &**row))
     }
 
+    /// The same rows as they are held. A row is replaced and never changed, so the same allocation has the
+    /// same content.
+    pub fn shared_rows(&self) -> impl Iterator<Item = (&Key, &Arc<Row>)> {
+        self.rows.iter()
+    }
+
+    /// Returns true if both shards hold the same allocations under the same keys.
+    #[must_use]
+    pub fn shares_all_rows(&self, other: &Self) -> bool {
+        let mut pairs = self.rows.iter().zip(&other.rows);
+        self.rows.len() == other.rows.len()
+            && pairs.all(|(own, theirs)| own.0 == theirs.0 && Arc::ptr_eq(own.1, theirs.1))
+    }
+
     /// Creates the shard again from rows that were read, and rebuilds the indices from them: index entries among `rows`
     /// are left out.
     #[must_use]
-    pub fn restored(&self, rows: impl IntoIterator<Item = (Key, Row)>) -> Self {
+    pub fn restored(&self, rows: impl IntoIterator<Item = (Key, Arc<Row>)>) -> Self {
         let mut restored = Self { rows: BTreeMap::new(), decisions: self.decisions };
         for (key, row) in rows.into_iter().filter(|(key, _)| !key.is(Kind::Index)) {
             restored.index(&key, &row);
-            restored.rows.insert(key, Arc::new(row));
+            restored.rows.insert(key, row);
         }
         restored
     }

@@ -2,7 +2,7 @@
 
 use switchward_engine::policy::{Ledgers, Plan};
 use switchward_machine::TenantId;
-use switchward_scenario::{Answer, Broken, Memory, Moment, Observer, ShardIx};
+use switchward_scenario::{Answer, Broken, Memory, Moment, Observer, Shard, ShardIx};
 use switchward_state::catalogue::Settings;
 use switchward_state::policy::{LedgerRow, LimitOutcome};
 use switchward_state::{Actor, Body, Command, Scope};
@@ -39,6 +39,8 @@ pub fn apart() -> Memory {
 #[derive(Debug, Clone, Default)]
 pub struct Careful {
     pub(super) log: Log,
+    /// The shards as the last restart left them.
+    pub(super) restarted: Vec<Shard>,
     /// The last question to ledgers that reserved.
     pub(super) asked: Option<(TenantId, Ledgers)>,
     /// The requirements on the result that the submitted command brings, and the decisions before it.
