@@ -44,16 +44,21 @@ impl Rows {
     /// # Errors
     /// A row is read back as another one.
     pub fn reopened(&self) -> Result<Self, String> {
-        let read = |(key, row): (&Key, &Arc<Row>)| {
-            let key = Key::from_bytes(key.as_bytes()).ok_or("a key is too short")?;
-            let bytes = row.encode();
-            let back = Row::decode(&bytes).map_err(|error| error.to_string())?;
-            if back.encode() != bytes {
-                return Err(format!("{key:?} is written in two ways"));
-            }
-            Ok((key, Arc::new(back)))
+        self.reopened_after(&Self::default())
+    }
+
+    /// The same, but takes over rows that are the same allocations as in `read`, which an earlier call
+    /// returned: they would be read back the same again.
+    ///
+    /// # Errors
+    /// As [`Self::reopened`].
+    pub fn reopened_after(&self, read: &Self) -> Result<Self, String> {
+        let again = |(key, row): (&Key, &Arc<Row>)| -> Result<(Key, Arc<Row>), String> {
+            let known = read.0.get(key).filter(|known| Arc::ptr_eq(known, row));
+            let row = known.map_or_else(|| read_back(key, row), |known| Ok(Arc::clone(known)))?;
+            Ok((Key::from_bytes(key.as_bytes()).ok_or("a key is too short")?, row))
         };
-        self.0.iter().map(read).collect::<Result<_, String>>().map(Self)
+        self.0.iter().map(again).collect::<Result<_, _>>().map(Self)
     }
 
     /// Compares two states; `what` begins the message.
@@ -234,6 +239,16 @@ impl Rows {
         }
         Ok(())
     }
+}
+
+/// A row as it is read back from its stored form.
+fn read_back(key: &Key, row: &Row) -> Result<Arc<Row>, String> {
+    let bytes = row.encode();
+    let back = Row::decode(&bytes).map_err(|error| error.to_string())?;
+    if back.encode() != bytes {
+        return Err(format!("{key:?} is written in two ways"));
+    }
+    Ok(Arc::new(back))
 }
 
 impl FromIterator<(Key, Arc<Row>)> for Rows {

@@ -48,6 +48,8 @@ struct Replica {
     /// The rows that its disk holds, and how many entries are in them.
     flushed: Rows,
     flushed_at: usize,
+    /// The rows as they were last read back from a disk, and machines, which never change.
+    read: Rows,
 }
 
 /// A leader, with all that it forgets when it leads no longer.
@@ -111,7 +113,9 @@ impl Leader {
 impl Shard {
     /// A shard whose replicas hold these rows, and whose first leader is a server.
     pub(crate) fn new(number: ShardIx, servers: usize, rows: &Rows, bug: Option<Bug>) -> Self {
-        let replica = Replica { rows: rows.clone(), applied: 0, flushed: rows.clone(), flushed_at: 0 };
+        let machines = rows.iter().filter(|(key, _)| key.is(Kind::Machine));
+        let read = machines.map(|(key, row)| (key.clone(), Arc::clone(row))).collect();
+        let replica = Replica { rows: rows.clone(), applied: 0, flushed: rows.clone(), flushed_at: 0, read };
         Self {
             number,
             log: Vec::new(),
@@ -260,7 +264,8 @@ impl Shard {
     /// A replica starts again with the rows that it has written down. Returns how many entries they lack.
     pub(crate) fn restart(&mut self, server: usize) -> Result<usize, String> {
         let replica = &mut self.replicas[server];
-        replica.rows = reopened(&replica.flushed)?;
+        replica.rows = replica.flushed.reopened_after(&replica.read)?;
+        (replica.flushed, replica.read) = (replica.rows.clone(), replica.rows.clone());
         let lost = replica.applied - replica.flushed_at;
         replica.applied = replica.flushed_at;
         Ok(lost)
@@ -269,9 +274,10 @@ impl Shard {
     /// A replica gets the rows of another one.
     pub(crate) fn snapshot(&mut self, from: usize, to: usize) -> Result<(), String> {
         let source = &self.replicas[from];
-        let (rows, applied) = (reopened(&source.rows)?, source.applied);
+        let (rows, applied) = (source.rows.reopened_after(&source.read)?, source.applied);
         source.rows.same(&rows, "rows are others when they are read back")?;
-        self.replicas[to] = Replica { flushed: rows.clone(), flushed_at: applied, rows, applied };
+        let (flushed, read) = (rows.clone(), rows.clone());
+        self.replicas[to] = Replica { rows, applied, flushed, flushed_at: applied, read };
         Ok(())
     }
 
@@ -303,15 +309,6 @@ impl Shard {
         }
         self.replicas[0].rows.indexed()
     }
-}
-
-/// Rows as they are read back from a disk. A machine never changes, so its row is not read again each time.
-fn reopened(rows: &Rows) -> Result<Rows, String> {
-    let copy = |(key, row): (&Key, &Arc<Row>)| (key.clone(), Arc::clone(row));
-    let (machines, others): (Vec<_>, Vec<_>) =
-        rows.iter().map(copy).partition(|(key, _)| key.is(Kind::Machine));
-    let others = others.into_iter().collect::<Rows>().reopened()?;
-    Ok(others.iter().map(copy).chain(machines).collect())
 }
 
 /// The digest of changed rows in their stored form.
