@@ -21,6 +21,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::commands::{DEPLOY_GATE, TENANTS, create_tenants, definition, deploys};
 use crate::server::{BEGIN, unlocked};
+use crate::trio::{in_memory, on_disk};
 
 /// The cluster of all servers.
 pub(crate) const CLUSTER: Id = Id([7; 16]);
@@ -60,12 +61,12 @@ struct Opening {
 impl Ensemble {
     /// Servers whose leaders stay on a machine that is busy for a second.
     pub(crate) fn new() -> Self {
-        Self::timed(PATIENT)
+        Self::timed(PATIENT, in_memory())
     }
 
-    fn timed(raft: RaftSettings) -> Self {
+    fn timed(raft: RaftSettings, folders: TempDir) -> Self {
         Self {
-            folders: tempfile::tempdir().unwrap(),
+            folders,
             network: Network::default(),
             raft,
             servers: BTreeMap::new(),
@@ -76,16 +77,16 @@ impl Ensemble {
 
     /// A cluster of three servers, each of which votes.
     pub(crate) fn of_three(callers: &Runtime) -> Self {
-        Self::three_timed(callers, PATIENT)
+        Self::three_timed(callers, PATIENT, in_memory())
     }
 
     /// The same, in which a leader that dies is soon followed by another.
     pub(crate) fn of_three_brisk(callers: &Runtime) -> Self {
-        Self::three_timed(callers, RaftSettings::default())
+        Self::three_timed(callers, RaftSettings::default(), on_disk())
     }
 
-    fn three_timed(callers: &Runtime, raft: RaftSettings) -> Self {
-        let mut ensemble = Self::timed(raft);
+    fn three_timed(callers: &Runtime, raft: RaftSettings, folders: TempDir) -> Self {
+        let mut ensemble = Self::timed(raft, folders);
         ensemble.begin(1, MemberStart::FoundCluster).unwrap();
         callers.block_on(prepare(ensemble.cluster(1)));
         for number in [2, 3] {

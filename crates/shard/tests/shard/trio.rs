@@ -77,6 +77,7 @@ impl Trio {
     pub(crate) fn open() -> Self {
         let clock = ManualClock::new(BEGIN);
         Self::with(
+            on_disk(),
             clock.clone(),
             shared(&clock),
             BRISK,
@@ -90,6 +91,7 @@ impl Trio {
     pub(crate) fn growing() -> Self {
         let clock = ManualClock::new(BEGIN);
         Self::with(
+            on_disk(),
             clock.clone(),
             shared(&clock),
             BRISK,
@@ -108,13 +110,15 @@ impl Trio {
     pub(crate) fn patient_passing() -> Self {
         let clock = ManualClock::new(BEGIN);
         let (clocks, retention) = (shared(&clock), LogRetention::default());
-        Self::led(Self::with(clock, clocks, PATIENT, NODES.to_vec(), retention, Passes::Commands))
+        let voters = NODES.to_vec();
+        Self::led(Self::with(in_memory(), clock, clocks, PATIENT, voters, retention, Passes::Commands))
     }
 
     /// The same, whose logs keep this for a server that is away.
     pub(crate) fn patient_retaining(retention: LogRetention) -> Self {
         let clock = ManualClock::new(BEGIN);
         Self::led(Self::with(
+            in_memory(),
             clock.clone(),
             shared(&clock),
             PATIENT,
@@ -128,6 +132,7 @@ impl Trio {
     pub(crate) fn patient_of(clocks: [Arc<dyn Clock>; 3]) -> Self {
         let clock = ManualClock::new(BEGIN);
         Self::led(Self::with(
+            in_memory(),
             clock,
             clocks,
             PATIENT,
@@ -164,6 +169,7 @@ impl Trio {
     /// Servers with clocks of their own.
     pub(crate) fn of(clocks: [Arc<dyn Clock>; 3]) -> Self {
         Self::with(
+            on_disk(),
             ManualClock::new(BEGIN),
             clocks,
             BRISK,
@@ -174,6 +180,7 @@ impl Trio {
     }
 
     fn with(
+        folders: TempDir,
         clock: ManualClock,
         clocks: [Arc<dyn Clock>; 3],
         raft: RaftSettings,
@@ -182,7 +189,7 @@ impl Trio {
         passes: Passes,
     ) -> Self {
         let mut trio = Self {
-            folders: tempfile::tempdir().unwrap(),
+            folders,
             network: Network::default(),
             clock,
             clocks,
@@ -325,6 +332,17 @@ impl Trio {
         }
         all
     }
+}
+
+/// Folders on a disk, whose writes take their time: a server that is killed dies in the middle of them.
+pub(crate) fn on_disk() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Folders in memory if the machine has a file system there, for servers that stay: they need not wait for a
+/// disk.
+pub(crate) fn in_memory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 /// One clock for all servers.
