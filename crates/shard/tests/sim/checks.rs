@@ -60,11 +60,14 @@ pub(crate) fn pending(simulation: &Simulation) -> Option<String> {
         }
     }
     let records = simulation.callers.records.lock();
-    records.naps.keys().find_map(|key| {
+    let waiting = |(key, _): (&String, &Nap)| {
         let found = nap(&cluster, key);
         let over = found.is_some_and(|(status, _)| status == Status::Completed);
         (!over).then(|| format!("{key} waits: {found:?}"))
-    })
+    };
+    // Those whose end was not seen yet come first: this is asked every millisecond.
+    let unseen = records.naps.iter().filter(|(_, nap)| !nap.is_over).find_map(waiting);
+    unseen.or_else(|| records.naps.iter().find_map(waiting))
 }
 
 /// How the replicas of a group differ that have not all applied the same entries, or that no leader is of.
