@@ -287,11 +287,12 @@ impl Harness {
             let by = *rng.pick(&[1_000, 30_000, HOUR_MS / 4, HOUR_MS, 3 * HOUR_MS]);
             self.system.advance(self.system.now().after_ms(by)).map_err(broken)?;
         } else {
-            let open = self.open_work()?;
+            let view = self.view()?;
+            let open = open_work(&view);
             let work = rng.once_in(3).then(|| workers::command(rng, &open, &self.leases)).flatten();
             let (who, role, mut body) = match work {
                 Some(body) => ("w", Role::Worker, body),
-                None => self.request(rng)?,
+                None => self.request(rng, &view)?,
             };
             if let Body::Run(RunCommand::RecordEvent(event)) = &mut body
                 && rng.once_in(3)
@@ -299,7 +300,7 @@ impl Harness {
             {
                 event.token = Some(rng.pick(&self.tokens).clone());
             }
-            let void = self.void_token(&body)?;
+            let void = void_token(&view, &body);
             match self.send_as(who, role, Scope::Session(self.session), body)? {
                 Ok(_) if void => {
                     return Err("an event was accepted with the reply token of a state that was left".into());
@@ -310,35 +311,14 @@ impl Harness {
                 Err(no) => return Err(format!("refused with {}: {}", no.reason.code(), no.message)),
             }
         }
-        self.check()?;
-        let view = self.view()?;
+        let view = self.check()?;
         let token = view.reply_token().filter(|token| !self.tokens.contains(token));
         self.tokens.extend(token);
         Ok(!view.session.status.ended())
     }
 
-    /// Returns true if it carries a reply token of a state that no run is in any more.
-    fn void_token(&self, body: &Body) -> Result<bool, String> {
-        let Body::Run(RunCommand::RecordEvent(RecordEvent { token: Some(token), .. })) = body else {
-            return Ok(false);
-        };
-        let view = self.view()?;
-        let below = view.below.iter().map(|below| (below.id, below.run.entry));
-        let mut entries = below.chain([(view.session.root, view.run.entry)]);
-        Ok(!entries.any(|at| at == (token.run, token.entry)))
-    }
-
-    fn open_work(&self) -> Result<Vec<(OpenId, WorkKind)>, String> {
-        let work = |(id, item): (OpenId, OpenItem)| match item {
-            OpenItem::Work(open) => Some((id, open.body.kind)),
-            OpenItem::Gate(_) | OpenItem::Wait(_) | OpenItem::Timer(_) => None,
-        };
-        Ok(self.view()?.items.into_iter().filter_map(work).collect())
-    }
-
     /// A random command: from a person or a mail if an item waits for people, else from the agent.
-    fn request(&self, rng: &mut Rng) -> Result<(&'static str, Role, Body), String> {
-        let view = self.view()?;
+    fn request(&self, rng: &mut Rng, view: &SessionView) -> Result<(&'static str, Role, Body), String> {
         let gate = view.session.gates().next_back();
         let leaf = view.below.last().map_or(&*view.run, |below| &below.run);
         // Nobody replies while the intent is not known.
@@ -513,8 +493,9 @@ impl Harness {
         ended.ok_or_else(|| "no run has ended".into())
     }
 
-    /// Every run is in a state that its author wrote, and came there by exits that lead there.
-    fn check(&self) -> Result<(), String> {
+    /// Every run is in a state that its author wrote, and came there by exits that lead there. Returns the
+    /// session.
+    fn check(&self) -> Result<SessionView, String> {
         let view = self.view()?;
         let written = self.workflows.get(&view.session.definition);
         if written.is_some_and(|written| !written.kinds.contains_key(view.at())) {
@@ -541,7 +522,8 @@ impl Harness {
         approvals::check(&events, |run| workflows.of(run).machine.as_ref())?;
         tasks::check(&events, |run| workflows.of(run).machine.as_ref())?;
         led(&events, &view, &workflows)?;
-        below(&events, &view)
+        below(&events, &view)?;
+        Ok(view)
     }
 
     /// Builds every shard's rows from its log, which must be those that were built live.
@@ -590,6 +572,25 @@ impl Harness {
         }
         Ok(seen)
     }
+}
+
+/// The work that is open in a session.
+fn open_work(view: &SessionView) -> Vec<(OpenId, WorkKind)> {
+    let work = |(id, item): &(OpenId, OpenItem)| match item {
+        OpenItem::Work(open) => Some((*id, open.body.kind)),
+        OpenItem::Gate(_) | OpenItem::Wait(_) | OpenItem::Timer(_) => None,
+    };
+    view.items.iter().filter_map(work).collect()
+}
+
+/// Returns true if a command carries a reply token of a state that no run is in any more.
+fn void_token(view: &SessionView, body: &Body) -> bool {
+    let Body::Run(RunCommand::RecordEvent(RecordEvent { token: Some(token), .. })) = body else {
+        return false;
+    };
+    let below = view.below.iter().map(|below| (below.id, below.run.entry));
+    let mut entries = below.chain([(view.session.root, view.run.entry)]);
+    !entries.any(|at| at == (token.run, token.entry))
 }
 
 /// Each state that is entered is the target of the exit before it, or the start of a run.
