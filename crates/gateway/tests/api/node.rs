@@ -24,7 +24,7 @@ use switchward_state::catalogue::{
 };
 use switchward_state::delivery::{DeliveryCommand, Endpoint, HoldEffects};
 use switchward_state::session::{Cancel, SessionCommand};
-use switchward_state::{Actor, Body, Command, IndexKey, Key, Levels, Row, Scope, View};
+use switchward_state::{Actor, Body, Command, IndexKey, Levels, Scope, View};
 use switchward_testkit::until;
 use switchward_testnet::{Network, Server};
 use switchward_webhook::EventType;
@@ -32,12 +32,14 @@ use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 mod restart;
+mod tenants;
 
 use crate::client::{Line, Wire};
 use crate::posting;
 use crate::proxying::{Far, Fixed, Gateway};
 use crate::quarantine_store::{Memory, Quarantines};
 use restart::Remains;
+use tenants::Tenants;
 
 /// The variable with the number of servers: 1, which is the default, or 3.
 const SERVERS: &str = "SWITCHWARD_TEST_SERVERS";
@@ -71,6 +73,7 @@ pub(crate) struct Node {
     pub(crate) network: Option<Network>,
     fatal: Arc<Mutex<Vec<String>>>,
     data: TempDir,
+    tenants: Tenants,
 }
 
 /// One server behind its port.
@@ -141,6 +144,7 @@ impl Node {
             network,
             fatal,
             data,
+            tenants: Tenants::default(),
         }
     }
 
@@ -335,7 +339,7 @@ impl Node {
                 }
             }
             // The catalogue's rows of a tenant are removed last.
-            !is_deleting(&self.cluster.catalogue().read_stale())
+            !self.tenants.is_one_being_deleted(&self.cluster.catalogue().read_stale())
         };
         until("no effect is in transit, and no removal is running", quiet).await;
         // A shard that has answered this has counted all its earlier answers.
@@ -372,23 +376,6 @@ impl Node {
     pub(crate) async fn end(self) {
         drop(self.stop().await);
     }
-}
-
-/// Returns true if the catalogue still has rows of a tenant that is being deleted.
-fn is_deleting(catalogue: &StateView) -> bool {
-    let end = Key::before_tenant_in_catalogue(TenantId(u32::MAX));
-    let mut begin = Key::before_tenant_in_catalogue(TenantId(1));
-    while let Some(key) = catalogue.first_between(&begin, &end).expect("rows that can be read") {
-        let tenant = key.tenant_of();
-        let record = catalogue.row(&Key::tenancy_record(tenant)).expect("rows that can be read");
-        if let Some(Row::Tenancy(record)) = record.as_deref()
-            && record.deletion.as_ref().is_some_and(|deletion| deletion.done.is_none())
-        {
-            return true;
-        }
-        begin = Key::before_tenant_in_catalogue(TenantId(tenant.0 + 1));
-    }
-    false
 }
 
 /// The command that makes a server the first one of a cluster.

@@ -104,8 +104,20 @@ impl Node {
 
     /// Ends all servers; fails if one has stopped by itself.
     pub(super) async fn stop(self) -> Remains {
-        let Self { cluster, clock, line, api, app, quarantine, quarantines, servers, network, fatal, data } =
-            self;
+        let Self {
+            cluster,
+            clock,
+            line,
+            api,
+            app,
+            quarantine,
+            quarantines,
+            servers,
+            network,
+            fatal,
+            data,
+            ..
+        } = self;
         drop((cluster, line, api, app, quarantine));
         quarantines.end();
         let mut stores = Vec::new();
