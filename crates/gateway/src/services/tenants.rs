@@ -118,11 +118,12 @@ impl TenantService for Api {
             return Err(Refusal::field("update_mask", format!("has the unknown path {path}")).into());
         }
         let named = |path: &str| all || paths.iter().any(|known| known == path);
-        let tenant = change_row(&call, request, &name, &requested.etag, |row, etag| {
+        let change = |row: &Tenant, etag| {
             let settings = changed(row.settings, &requested, named, self)?;
             Ok(CatalogueCommand::UpdateTenant(UpdateTenant { name: name.clone(), settings, etag }))
-        });
-        Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&tenant.await?)) }))
+        };
+        let row = change_row(&call, request, &name, &requested.etag, change).await?;
+        Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(of_tenant(&row)) }))
     }
 
     async fn delete_tenant(
