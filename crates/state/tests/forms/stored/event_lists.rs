@@ -39,7 +39,7 @@ pub(crate) fn moves() -> Vec<Event> {
         Event::Run(RunEvent::Deferred {
             run,
             due: Deferral::End(Ending::plain(Outcome::Blocked)),
-            requester: Some("agent".into()),
+            requester: None,
         }),
         Event::Policy(PolicyEvent::CapRaised { run, param: ParamIx(0), value: 9 }),
         Event::Session(SessionEvent::Paused { comment: "lunch".into() }),
@@ -215,10 +215,12 @@ pub(crate) fn other_kinds() -> Vec<Event> {
     let item = OpenId(10);
     let opened = |body| Event::Work(WorkEvent::Opened { item, run, body, trace: None });
     let recorded = SessionEvent::MessageRecorded { message: [7; 16], until: Time(9) };
+    let requester = Some("agent".into());
+    let requested = RunEvent::Deferred { run, due: Deferral::Again, requester };
     effects
         .into_iter()
         .chain(due.map(|due| Event::Run(RunEvent::Deferred { run, due, requester: None })))
         .chain(open::items().into_iter().map(opened))
-        .chain([Event::Session(recorded)])
+        .chain([Event::Session(recorded), Event::Run(requested)])
         .collect()
 }
