@@ -28,7 +28,7 @@ pub(crate) fn resume(turn: &mut Turn<'_, '_>, resume: &Resume) -> Result<Reply, 
     drop((session, at));
     turn.emit(SessionEvent::Unpaused { comment: resume.comment.clone() })?;
     if let Some(due) = due {
-        // Who resumes a session asks for nothing that it does then: the requester is the one whose doing it is.
+        // The caller who resumes is not the requester of what follows: that is the one who caused it before.
         turn.asker = Some(requester.unwrap_or_else(|| Actor::server().subject));
         turn.go(leaf, due);
     }
