@@ -1,7 +1,7 @@
 //! The agent's turn is over: the exits of the state are tried in order. See
 //! `docs/formats-conversation.md#transitions-and-ports`.
 
-use switchward_machine::{ActKind, Port};
+use switchward_machine::{ActKind, Port, RunId};
 use switchward_state::limits::MESSAGE_BYTES_MAX;
 use switchward_state::run::{EndTurn, RunEvent};
 use switchward_state::session::{SessionEvent, Speaker};
@@ -38,12 +38,20 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, end: &EndTurn) -> Result<Reply, Stop>
         turn.emit(SessionEvent::MessagePosted { text: end.text.clone(), speaker: Speaker::Agent })?;
     }
     turn.emit(RunEvent::TurnEnded { run: leaf })?;
-    // The delay before another attempt at the work goes with it.
-    for kind in [ItemKind::Work, ItemKind::Timer] {
-        for item in turn.open_in(leaf, kind)? {
-            turn.emit(WorkEvent::Closed { item, run: leaf })?;
-        }
+    close(turn, leaf, ItemKind::Work)?;
+    // The turn takes the part of the next attempt, for which the run still waits.
+    if close(turn, leaf, ItemKind::Timer)? {
+        turn.emit(RunEvent::Restarted { run: leaf, asked: false })?;
     }
     turn.go(leaf, Next::Settle(port));
     turn.moved()
+}
+
+/// Closes what is open of a kind. Returns true if anything was.
+fn close(turn: &mut Turn<'_, '_>, run: RunId, kind: ItemKind) -> Result<bool, Stop> {
+    let open = turn.open_in(run, kind)?;
+    for item in &open {
+        turn.emit(WorkEvent::Closed { item: *item, run })?;
+    }
+    Ok(!open.is_empty())
 }
