@@ -171,9 +171,9 @@ impl Seconds {
         self.at = now;
     }
 
-    /// Returns true if all rates are unused again: nothing was counted for the time of a burst.
+    /// Returns true if all rates are unused again: nothing was counted for the time of a burst, or since the time jumped back.
     fn at_rest(&self, now: Time) -> bool {
-        now.since_ms(self.at) >= REQUESTS_BURST_SECONDS * SECOND_MS
+        now.since_ms(self.at) >= REQUESTS_BURST_SECONDS * SECOND_MS || jumped_back(self.at, now)
     }
 }
 
