@@ -12,7 +12,7 @@ use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, reserved_keys::
 use switchward_state::limits::{PENDING_INPUT_BYTES_MAX, PENDING_INPUTS_MAX};
 use switchward_state::run::{Deferral, Json, PendingFact, PendingInput, RunEvent, WriteProblem, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
-use switchward_state::{ItemKind, ReadRows as _, Reason, Rejection};
+use switchward_state::{Actor, ItemKind, ReadRows as _, Reason, Rejection};
 
 use crate::run::data;
 use crate::run::scope::Scope;
@@ -94,10 +94,24 @@ pub(crate) fn time_over(port: Option<Port>) -> Deferral {
     port.map_or(Deferral::Again, Deferral::Ended)
 }
 
-/// The inputs that were kept enter, in their order; each key is written once, with its final value. Returns what follows
-/// from the end of the state's own work, wait or delay, if that was among them: it counts only if the run stays in its
-/// state.
-pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Deferral>, Stop> {
+/// The end of the state's own work, wait or delay, which came while an approval was open.
+pub(crate) struct PendingEnd {
+    /// What follows from it. It counts only if the run stays in its state.
+    pub(crate) due: Deferral,
+    /// The requester of a gate that opens then.
+    pub(crate) requester: String,
+}
+
+impl PendingEnd {
+    /// One that a server has found: a failure of its own work, or that a time is over.
+    fn by_server(due: Deferral) -> Self {
+        Self { due, requester: Actor::server().subject }
+    }
+}
+
+/// The inputs that were kept enter, in their order; each key is written once, with its final value. Returns the end of the
+/// state's own work, wait or delay, if that was among them.
+pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<PendingEnd>, Stop> {
     let pending = turn.run(run)?.pending.clone();
     if pending.is_empty() {
         return Ok(None);
@@ -114,16 +128,17 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Deferr
                 event_key = Some(key.clone());
                 Writer::Event
             }
-            PendingInput::Work { port, .. } => {
-                ended = Some(Deferral::Ended(port.clone()));
+            PendingInput::Work { port, requester, .. } => {
+                let (due, requester) = (Deferral::Ended(port.clone()), requester.clone());
+                ended = Some(PendingEnd { due, requester });
                 Writer::Worker
             }
             PendingInput::Failed { fault, .. } => {
-                ended = Some(Deferral::Fault(fault.clone()));
+                ended = Some(PendingEnd::by_server(Deferral::Fault(fault.clone())));
                 Writer::Worker
             }
             PendingInput::TimeOver { port, .. } => {
-                ended = Some(time_over(port.clone()));
+                ended = Some(PendingEnd::by_server(time_over(port.clone())));
                 continue;
             }
         };

@@ -69,8 +69,12 @@ pub(crate) fn resolved(turn: &mut Turn<'_, '_>, open: &OpenGate, resolve: &Resol
     let due = match resolve {
         Resolve::Grant | Resolve::Deny | Resolve::PassOn => return Ok(()),
         Resolve::Stay => match ended {
-            // The state's own work, wait or delay ended while its people were asked.
-            Some(due) => due,
+            // The state's own work, wait or delay ended while its people were asked: whose doing that is asks for what
+            // follows.
+            Some(ended) => {
+                turn.asker = Some(ended.requester);
+                ended.due
+            }
             None => return stay(turn, open.head.run, exit()?),
         },
         Resolve::TakeHeld => Deferral::Take(exit()?),

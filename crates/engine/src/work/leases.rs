@@ -180,7 +180,10 @@ fn pending_result(
         Ok(_) | Err(_) => return Err(asked_first().into()),
     };
     match frozen::fits(turn, found.run, &brought)? {
-        Ok(()) => Ok(PendingInput::Work { item, data: Json(Value::Object(brought)), port }),
+        Ok(()) => {
+            let (data, requester) = (Json(Value::Object(brought)), turn.requester());
+            Ok(PendingInput::Work { item, data, port, requester })
+        }
         Err(problem) if of_server => {
             Ok(PendingInput::Failed { item, fault: ResultProblem::Write(problem).into() })
         }

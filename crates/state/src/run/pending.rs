@@ -30,6 +30,9 @@ pub enum PendingInput {
         /// How its part of the body ends.
         #[n(2)]
         port: Port,
+        /// The requester of what follows if the run stays in its state: whose result it is.
+        #[n(3)]
+        requester: String,
     },
     /// An attempt of a server at work that has failed.
     #[n(2)]

@@ -9,7 +9,7 @@ fn inputs() -> [PendingInput; 2] {
     let port = Port::Named("complete".into());
     [
         PendingInput::Event { key: "paid".into(), data: data() },
-        PendingInput::Work { item: OpenId(10), data: data(), port },
+        PendingInput::Work { item: OpenId(10), data: data(), port, requester: "worker".into() },
     ]
 }
 
