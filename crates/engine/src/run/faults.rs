@@ -6,6 +6,7 @@ use switchward_state::run::{Deferral, EndComment, Fault, RunEvent};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::work::{OpenItemBody, TimerItem, Why};
 
+use crate::acts::drop_judges;
 use crate::next::Next;
 use crate::run::leave::{exit_on, void};
 use crate::turn::{Stop, Turn};
@@ -19,6 +20,8 @@ pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Resul
     drop(at);
     turn.emit(RunEvent::Faulted { run, node: stands, fault: fault.clone() })?;
     if again {
+        // What an event asks a judge during the delay is another choice than that of the attempt that has failed.
+        drop_judges(turn, run)?;
         void(turn, run)?;
         if node.attempts.backoff_ms == 0 {
             return Ok(Next::Again);
