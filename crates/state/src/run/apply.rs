@@ -36,8 +36,13 @@ pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &RunEvent)
             at.rests = false;
             at.refused = None;
             at.loops.clear();
-            at.choice = None;
-            if *asked { at.asked += 1 } else { at.attempt += 1 }
+            if *asked {
+                at.choice = None;
+                at.asked += 1;
+            } else {
+                // An event may have asked a judge during the delay, who is still heard.
+                at.attempt += 1;
+            }
         }
         RunEvent::Looped { run, level, at } => {
             let loops = &mut rows.run_at_mut(&run_key(*run))?.loops;
