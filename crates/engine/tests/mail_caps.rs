@@ -12,7 +12,7 @@ use switchward_engine::{decide, evolve, gate_view};
 use switchward_formats::compile_file;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_messages::warning;
-use switchward_state::approval::Reminders;
+use switchward_state::approval::{ApprovalCommand, MailKey, Reminders, SendPageCode, TokenUse};
 use switchward_state::catalogue::{InstallMachine, InstallTenancy, Role, Tenancy};
 use switchward_state::delivery::{
     AckEffect, DeferEffect, Effect, EffectBody, FailureCode, MailCap, MailFull, Purpose, mail_counts,
@@ -20,12 +20,13 @@ use switchward_state::delivery::{
 };
 use switchward_state::limits::{
     HOUR_MS, MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX, MAILS_UNNOTIFIED_PART,
+    PAGE_CODES_HOUR_MAX,
 };
 use switchward_state::policy::time_text;
 use switchward_state::run::Answer;
 use switchward_state::seal::SecretOf;
 use switchward_state::session::{Start, Sweep};
-use switchward_state::{Actor, Body, Command, Event, Key, Kind, Row, Scope, index_keys};
+use switchward_state::{Actor, Body, Command, Event, Key, Kind, OpenItem, Row, Scope, index_keys};
 use switchward_testkit::start_of;
 
 const TENANT: TenantId = TenantId(7);
@@ -300,4 +301,28 @@ fn a_code_for_a_decision_page_is_not_counted() {
     let EffectBody::Message { purpose, .. } = &mut code.body else { panic!("{code:?} is no mail") };
     *purpose = Purpose::Code;
     assert_eq!(mail_counts(&shard.rows, TENANT, id, &code, START), Ok(Vec::new()));
+}
+
+#[test]
+fn a_code_for_a_decision_page_takes_nothing_from_what_its_session_may_send() {
+    let mut shard = Shard::new();
+    let kim = "kim@acme.example";
+    let (id, gate, _) = shard.ask("one", &[kim]);
+    let Some(Row::OpenItem(OpenItem::Gate(open))) =
+        shard.rows.0.get(&Key::item(TENANT, id, gate)).map(|row| (**row).clone())
+    else {
+        panic!("the gate is open")
+    };
+    let request = open.body.asked.and_then(|asked| asked.request_of(kim)).expect("they are asked");
+    let token = MailKey([1; 32]).token(TokenUse::Page, TENANT, id, gate, request, kim);
+    let send = || Body::Approval(ApprovalCommand::SendPageCode(SendPageCode { token: token.clone() }));
+    for _ in 0..PAGE_CODES_HOUR_MAX {
+        let (_, codes) = queued(shard.execute(kim, Scope::Session(id), send()));
+        assert_eq!(codes.len(), 1);
+    }
+    let Some(Row::Session(session)) = shard.rows.0.get(&Key::session(TENANT, id)).map(|row| (**row).clone())
+    else {
+        panic!("there is a session")
+    };
+    assert_eq!(session.mailed.map(|day| day.on(START)), Some(1), "the request alone");
 }

@@ -92,8 +92,11 @@ fn noted(rows: &mut dyn WriteRows, site: &Site<'_>, id: SessionId, effect: &Effe
         rows.gate_at_mut(&Key::item(site.tenant, id, *gate))?.body.notice = Some(effect.number);
     }
     if let EffectBody::Message { channel: Channel::Email, to, gate, purpose, head, .. } = &effect.body {
-        let session = rows.session_at_mut(&site.session_key()?)?;
-        session.mailed = Some(session.mailed.unwrap_or_default().with_one(site.at));
+        if *purpose != Purpose::Code {
+            // Codes have a limit of their own, and a person with a link must not use up what the session may send.
+            let session = rows.session_at_mut(&site.session_key()?)?;
+            session.mailed = Some(session.mailed.unwrap_or_default().with_one(site.at));
+        }
         match (gate, purpose) {
             (Some(gate), Purpose::Ask) => {
                 asks(rows, &Key::item(site.tenant, id, *gate), to, effect.number)?;
