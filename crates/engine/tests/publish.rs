@@ -160,15 +160,24 @@ fn a_tenant_without_endpoints_has_no_messages() {
 fn a_session_republishes_its_own_events_alone() {
     let (mut rows, start) = shard(&[("all", &[], true)]);
     rows.execute(Scope::Session(ID), Body::Session(SessionCommand::Start(start)));
-    let republish = |kind| {
+    let republish = |retry, kind| {
         let event = PublishedEvent { kind, sequence: 1, at: Time(1), about: None };
-        let (endpoint, retry, events) = ("all".into(), Vec::new(), vec![event]);
+        let (endpoint, events) = ("all".into(), vec![event]);
         Body::Delivery(DeliveryCommand::Republish(Republish { endpoint, retry, events }))
     };
-    let of_tenant = rows.attempt(Scope::Session(ID), republish(PublishedType::DefinitionDeployed));
+    let of_tenant =
+        rows.attempt(Scope::Session(ID), republish(Vec::new(), PublishedType::DefinitionDeployed));
     assert_eq!(of_tenant, Err(Reason::FieldInvalid));
-    let (_, events) = rows.execute(Scope::Session(ID), republish(PublishedType::SessionStarted));
+    let (_, events) = rows.execute(Scope::Session(ID), republish(Vec::new(), PublishedType::SessionStarted));
     assert_eq!(published(&events), [("all".to_owned(), "session.started".to_owned(), 1, None)]);
+    let queued = |event: &Event| {
+        if let Event::Delivery(DeliveryEvent::Queued { effect }) = event { Some(effect.number) } else { None }
+    };
+    let number = events.iter().find_map(queued).expect("a message");
+    let fail = FailEffect { number, code: FailureCode::WebhookFailed, detail: None, round: Some(0) };
+    rows.execute(Scope::Session(ID), Body::Delivery(DeliveryCommand::FailEffect(fail)));
+    let beside = rows.attempt(Scope::Session(ID), republish(vec![number], PublishedType::DefinitionDeployed));
+    assert_eq!(beside, Err(Reason::FieldInvalid), "it is refused before the dead letter is sent again");
 }
 
 fn put(id: &str, url: &str) -> ChangeEndpoint {

@@ -1,6 +1,6 @@
 //! An endpoint gets the events that it has missed, also those of a session that has ended.
 
-use switchward_state::delivery::{DeliveryEvent, EffectBody, EventSubject, Republish};
+use switchward_state::delivery::{DeliveryEvent, EffectBody, EventSubject, PublishedEvent, Republish};
 use switchward_state::limits::{PUBLISHED_ABOUT_BYTES_MAX, PUBLISHED_MAX, REPUBLISH_MAX};
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
@@ -23,6 +23,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Repl
         let message = format!("the session has {PUBLISHED_MAX} messages to endpoints that have not arrived");
         return Err(Rejection::new(Reason::QuotaExceeded, message).into());
     }
+    republish.events.iter().try_for_each(check)?;
     for number in &republish.retry {
         let key = Key::outbox(turn.tenant(), turn.session_id()?, *number);
         let dead = turn.rows.outbox_at(&key)?.is_some_and(|effect| {
@@ -35,17 +36,22 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, republish: &Republish) -> Result<Repl
         }
     }
     for event in &republish.events {
-        let about = event.about.as_ref().map_or(0, EventSubject::bytes);
-        check_size("about", about, PUBLISHED_ABOUT_BYTES_MAX, "bytes")?;
-        if !event.kind.is_of_session() {
-            let message = format!("no session has events of type {}", event.kind);
-            return Err(Rejection::new(Reason::FieldInvalid, message).into());
-        }
         let (endpoint, kind, about) = (republish.endpoint.clone(), event.kind, event.about.clone());
         let (sequence, at) = (event.sequence, event.at);
         turn.send(root, EffectBody::Publish { endpoint, kind, sequence, at, about })?;
     }
     turn.moved()
+}
+
+/// Refuses an event that no session has, or whose subject is too long.
+fn check(event: &PublishedEvent) -> Result<(), Rejection> {
+    let about = event.about.as_ref().map_or(0, EventSubject::bytes);
+    check_size("about", about, PUBLISHED_ABOUT_BYTES_MAX, "bytes")?;
+    if !event.kind.is_of_session() {
+        let message = format!("no session has events of type {}", event.kind);
+        return Err(Rejection::new(Reason::FieldInvalid, message));
+    }
+    Ok(())
 }
 
 /// Whether the endpoint is there and is sent messages.
