@@ -11,6 +11,8 @@ pub(super) struct LineIndex<'a> {
     line_starts: Vec<usize>,
     /// Characters that begin before each multiple of [`STRIDE`].
     chars_before: Vec<usize>,
+    /// The bytes before the line breaks at the text's end.
+    content_end: usize,
 }
 
 impl<'a> LineIndex<'a> {
@@ -33,7 +35,8 @@ impl<'a> LineIndex<'a> {
         if bytes.len().is_multiple_of(STRIDE) {
             chars_before.push(chars);
         }
-        Self { text, line_starts, chars_before }
+        let content_end = text.trim_end_matches(['\n', '\r']).len();
+        Self { text, line_starts, chars_before, content_end }
     }
 
     /// The span of the bytes `start..end`.
@@ -68,8 +71,7 @@ impl<'a> LineIndex<'a> {
     /// The same span, or the end of the text if it is beyond that.
     pub(super) fn within(&self, span: Span) -> Span {
         // A text that ends with a line break has an empty last line; report missing input right after the text instead.
-        let at = self.text.trim_end_matches(['\n', '\r']).len();
-        let end = self.span(at, at);
+        let end = self.span(self.content_end, self.content_end);
         if span.line <= end.line { span } else { end }
     }
 

@@ -232,6 +232,8 @@ fn bombs_stay_within_the_maxima() {
         (full("\""), &["SW1003", "SW1004", "SW1005"]),
         (full("é"), &["SW1101", "SW1003"]),
         (full("\n"), &["SW1015"]),
+        // Many values before many empty lines.
+        (format!("{}{}", "- a\n".repeat(60_000), "\n".repeat(FULL - 240_000)), &["SW1101", "SW1003"]),
     ] {
         for name in NAMES {
             let compiled = compile_file(name, bomb.as_bytes(), None);
