@@ -62,17 +62,22 @@ pub(super) fn unread<'a>(
     hint: &'static str,
     cx: &mut Reader<'a, '_>,
 ) {
-    for mention in switchward_expr::braces_mentions(source) {
-        let names = match &mention {
+    let mentions = switchward_expr::braces_mentions(source);
+    let found = mentions.iter().filter_map(|mention| {
+        let names = match mention {
             Mention::Data(names) => names.as_slice(),
             Mention::Literal(name) => std::slice::from_ref(name),
             Mention::Unknown { .. } | Mention::Word(_) => &[],
         };
-        let Some(first) = names.first() else { continue };
+        names.first().map(|first| (first, names))
+    });
+    let found: Vec<(&Name, &[Name])> = found.collect();
+    // All at once: each search begins where the text does.
+    let parts: Vec<(usize, usize)> = found.iter().map(|(first, _)| (first.at, first.text.len())).collect();
+    for ((_, names), span) in found.into_iter().zip(cx.source.inside(node, &parts)) {
         let path: Vec<&str> = names.iter().map(|name| name.text.as_str()).collect();
-        let span = cx.source.inside(node, &[(first.at, first.text.len())]).first().copied();
         let message = format!("{what} has no references: {} is not replaced", quoted(&path.join(".")));
-        cx.report.add(Finding::new(TEXT_BRACES, span.unwrap_or(node.span), message).hint(hint));
+        cx.report.add(Finding::new(TEXT_BRACES, span, message).hint(hint));
     }
 }
 

@@ -122,3 +122,12 @@ fn copies_are_bounded() {
     let over = with_guards(limits::REQUIRED_COPIES_MAX / each + 1);
     assert_eq!((over.len(), over.iter().all(|it| it.starts_with("SW1117 5:"))), (100, true), "{over:?}");
 }
+
+/// The position of each reference is found in one pass over the text.
+#[test]
+fn a_rubric_full_of_references_is_checked_at_once() {
+    let rubric = "{gathered.a} ".repeat(20_000);
+    let guard = format!("{{type: llm_judge, config: {{rubric: \"{rubric}\"}}}}");
+    let found = codes("{name: a, type: conversation}", &format!("[{{from: a, to: b, guards: [{guard}]}}]"));
+    assert_eq!(found.len(), limits::FINDINGS_MAX + 1);
+}
