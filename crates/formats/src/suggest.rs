@@ -26,11 +26,11 @@ pub(crate) fn nearest<'a>(
         if *left == 0 {
             break;
         }
+        *left -= 1;
         let chars = candidate.chars().count();
         if chars > COMPARED_CHARS_MAX {
             continue;
         }
-        *left -= 1;
         let name = candidate.to_lowercase();
         let edits_max = word_chars.max(chars) / 3;
         if chars.abs_diff(word_chars) <= edits_max {

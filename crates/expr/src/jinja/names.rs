@@ -308,7 +308,7 @@ impl Walk<'_> {
         let locals = self.scopes.iter().flatten().rev().cloned();
         let known = self.roots.iter().map(|root| (*root).to_owned()).chain(locals);
         let known = known.chain((self.loops > 0).then(|| LOOP.to_owned()));
-        self.unknown(NameKind::Variable, named(self.source, id), known.collect());
+        self.unknown(NameKind::Variable, named(self.source, id), known.take(KNOWN_NAMES_MAX).collect());
     }
 
     fn unknown(&mut self, kind: NameKind, name: Name, mut known: Vec<String>) {

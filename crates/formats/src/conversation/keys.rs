@@ -118,15 +118,20 @@ impl Keys {
         own.chain(reserved::KEYS)
     }
 
+    /// Returns true if [`all`](Self::all) has this key.
+    fn knows(&self, key: &str) -> bool {
+        self.set.contains_key(key) || self.given.contains(key) || reserved::holds(key)
+    }
+
     /// Reports unknown names. To be called when all keys are known.
     pub(super) fn report_unknown(&self, report: &mut Report) {
         for it in &self.unknown {
-            let same = self.all().find(|key| *key == it.name).map(str::to_owned);
-            let near = match same {
-                Some(key) => Some(as_value(&key)),
-                None => report
+            let near = if self.knows(&it.name) {
+                Some(as_value(&it.name))
+            } else {
+                report
                     .nearest(&it.name, it.known.iter().map(String::as_str))
-                    .or_else(|| report.nearest(&it.name, self.all()).map(|key| as_value(&key))),
+                    .or_else(|| report.nearest(&it.name, self.all()).map(|key| as_value(&key)))
             };
             let finding = if it.word && near.is_none() {
                 let message =

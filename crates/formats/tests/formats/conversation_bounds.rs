@@ -131,3 +131,20 @@ fn a_rubric_full_of_references_is_checked_at_once() {
     let found = codes("{name: a, type: conversation}", &format!("[{{from: a, to: b, guards: [{guard}]}}]"));
     assert_eq!(found.len(), limits::FINDINGS_MAX + 1);
 }
+
+/// Unknown names are looked up among the keys, not compared with each of them.
+#[test]
+fn many_unknown_names_beside_many_keys_are_checked_at_once() {
+    let fields = |at: usize| {
+        let names: Vec<String> =
+            (0..limits::REQUIRED_FIELDS_MAX).map(|field| format!("k{at}_{field}")).collect();
+        format!("{{name: a{at}, type: action, required_fields: [{}]}}", names.join(", "))
+    };
+    let states: Vec<String> = (0..100).map(fields).collect();
+    let template = "{{x}}".repeat(12_000);
+    let output = |name: &str| {
+        format!("{{name: {name}, type: output, target: conversation, template: \"{template}\"}}")
+    };
+    let states = format!("{}\n  - {}\n  - {}", states.join("\n  - "), output("o"), output("p"));
+    assert_eq!(codes(&states, "[]").len(), limits::FINDINGS_MAX + 1);
+}
