@@ -45,6 +45,8 @@ pub const DATA_KEY_BYTES_MAX: usize = 256;
 pub const DATA_PATH_BYTES_MAX: usize = 1024;
 /// Values of one request whose uses are followed; the others are not.
 pub const SHOWN_TRACED_MAX: usize = 64;
+/// States and paths that are looked at to follow the values of all requests of a workflow; after that none is followed.
+pub const SHOWN_STEPS_MAX: usize = 10_000_000;
 /// Names of one dotted path.
 pub const DATA_PATH_NAMES_MAX: usize = 32;
 /// Names in `required_fields`, in `keys` of a guard, and fields of a parse state.

@@ -18,7 +18,7 @@ use super::steps::{self, Step, What};
 use super::transitions::Edge;
 use crate::codes::CHANGED_SINCE_SHOWN;
 use crate::document::Span;
-use crate::limits::SHOWN_TRACED_MAX;
+use crate::limits::{SHOWN_STEPS_MAX, SHOWN_TRACED_MAX};
 use crate::{Finding, Report, quoted};
 
 /// Warns of values that may have changed between approval and use.
@@ -26,13 +26,15 @@ pub(super) fn warn(states: &[State<'_>], edges: &[Vec<Edge<'_>>], report: &mut R
     let shown: Vec<Vec<Path>> = states.iter().map(shown).collect();
     let ways: Vec<Vec<usize>> = states.iter().zip(edges).map(|(state, edges)| ways(state, edges)).collect();
     let rests: Vec<bool> = states.iter().zip(edges).map(|(state, edges)| rests(state, edges)).collect();
+    let uses: Vec<Vec<Use>> = states.iter().map(uses).collect();
     let mut found = BTreeSet::new();
+    let mut left = SHOWN_STEPS_MAX;
     for (at, paths) in shown.iter().enumerate() {
         for path in paths.iter().take(SHOWN_TRACED_MAX) {
-            let trace = Trace { states, shown: &shown, ways: &ways, rests: &rests, path };
+            let trace = Trace { shown: &shown, ways: &ways, rests: &rests, uses: &uses, path };
             let first = edges[at].iter().filter(|edge| edge.port == Some(APPROVED));
             let first = first.filter_map(|edge| usize::try_from(edge.to.0).ok());
-            trace.follow(first, &mut |span, used| {
+            trace.follow(first, &mut left, &mut |span, used| {
                 found.insert((span, at, used.to_owned()));
             });
         }
@@ -95,86 +97,113 @@ fn retried(state: &State<'_>) -> bool {
     state.errors.attempts.max > 1 && state.errors.attempts.backoff_ms > 0
 }
 
+/// What a state or one of its operations reads for the outside.
+struct Use {
+    span: Span,
+    /// True if data may have changed since what comes before it.
+    changed_before: bool,
+    used: Used,
+    /// True if data may change while it runs.
+    changes: bool,
+}
+
+/// What a state reads for the outside, in order.
+fn uses(state: &State<'_>) -> Vec<Use> {
+    let (mut used, mut inner) = (Used::default(), Vec::new());
+    let mut changed_before = retried(state);
+    match &state.kind {
+        Kind::Output(Some(message)) => used.message(message),
+        Kind::Task(spec) => spec.inquiry.iter().for_each(|inquiry| used.message(&inquiry.message)),
+        Kind::Subworkflow(call) => used.paths.extend(call.input.iter().map(|one| one.from.clone())),
+        Kind::Operations(list) => {
+            changed_before |= state.errors.attempts.max > 1 && steps::waits(list);
+            uses_of(list, &[], &mut inner);
+        }
+        Kind::Conversation
+        | Kind::Action
+        | Kind::Output(None)
+        | Kind::Timer(_)
+        | Kind::Event(..)
+        | Kind::Work(_)
+        | Kind::Reply(..)
+        | Kind::Approval(_)
+        | Kind::Delegate(_)
+        | Kind::NotRun => {}
+    }
+    let whole = Use { span: state.span, changed_before, used, changes: false };
+    std::iter::once(whole).chain(inner).collect()
+}
+
+/// The same of operations; `items` are the item names of the enclosing loops.
+fn uses_of(list: &[Step], items: &[&str], found: &mut Vec<Use>) {
+    for step in list {
+        let mut used = Used::default();
+        match &step.what {
+            What::Run(Op::Send(message)) => used.message(message),
+            What::Http(work) => work.input.iter().for_each(|input| used.braces(input)),
+            What::Loop { item, steps: inner, .. } => {
+                let (changed_before, used) = (steps::waits(inner), Used::default());
+                found.push(Use { span: step.span, changed_before, used, changes: false });
+                let items: Vec<&str> = items.iter().copied().chain([item.as_str()]).collect();
+                uses_of(inner, &items, found);
+            }
+            What::Run(_) | What::Branch(..) | What::Wait(_) => {}
+        }
+        used.paths.retain(|path| !path.names().next().is_some_and(|name| items.contains(&name)));
+        let changes = matches!(step.what, What::Http(_) | What::Wait(_));
+        found.push(Use { span: step.span, changed_before: false, used, changes });
+    }
+}
+
 /// Follows one value.
-struct Trace<'t, 's> {
-    states: &'t [State<'s>],
+struct Trace<'t> {
     shown: &'t [Vec<Path>],
     ways: &'t [Vec<usize>],
     rests: &'t [bool],
+    uses: &'t [Vec<Use>],
     path: &'t Path,
 }
 
-impl Trace<'_, '_> {
+impl Trace<'_> {
     /// Follows the value from these states; calls `emit` with each use of a value that may have changed, and its span.
-    fn follow(&self, first: impl Iterator<Item = usize>, emit: &mut impl FnMut(Span, &str)) {
+    /// Stops if no steps are left.
+    fn follow(
+        &self,
+        first: impl Iterator<Item = usize>,
+        left: &mut usize,
+        emit: &mut impl FnMut(Span, &str),
+    ) {
         let mut open: Vec<(usize, bool)> = first.map(|at| (at, false)).collect();
-        let mut seen = vec![[false; 2]; self.states.len()];
+        let mut seen = vec![[false; 2]; self.uses.len()];
+        let mut cost = seen.len();
         while let Some((at, changed)) = open.pop() {
-            let Some(state) = self.states.get(at) else { continue };
+            let Some(uses) = self.uses.get(at) else { continue };
             // A visit with `changed` covers one without.
             if seen[at][1] || std::mem::replace(&mut seen[at][usize::from(changed)], true) {
                 continue;
             }
+            let paths: usize = uses.iter().map(|one| 1 + one.used.paths.len()).sum();
+            cost += 1 + self.shown[at].len() + self.ways[at].len() + paths;
+            *left = left.saturating_sub(std::mem::take(&mut cost));
+            if *left == 0 {
+                return;
+            }
             if self.shown[at].iter().any(|shown| covers(shown, self.path)) {
                 continue;
             }
-            self.state(state, changed, emit);
+            self.visit(uses, changed, emit);
             let changed = changed || self.rests[at];
             open.extend(self.ways[at].iter().map(|to| (*to, changed)));
         }
     }
 
-    fn state(&self, state: &State<'_>, changed: bool, emit: &mut impl FnMut(Span, &str)) {
-        let changed = changed || retried(state);
-        let mut used = Used::default();
-        match &state.kind {
-            Kind::Output(Some(message)) => used.message(message),
-            Kind::Task(spec) => spec.inquiry.iter().for_each(|inquiry| used.message(&inquiry.message)),
-            Kind::Subworkflow(call) => used.paths.extend(call.input.iter().map(|one| one.from.clone())),
-            Kind::Operations(list) => {
-                let again = state.errors.attempts.max > 1 && steps::waits(list);
-                self.steps(list, changed || again, &[], emit);
-            }
-            Kind::Conversation
-            | Kind::Action
-            | Kind::Output(None)
-            | Kind::Timer(_)
-            | Kind::Event(..)
-            | Kind::Work(_)
-            | Kind::Reply(..)
-            | Kind::Approval(_)
-            | Kind::Delegate(_)
-            | Kind::NotRun => {}
+    /// Checks what a state reads, in order.
+    fn visit(&self, uses: &[Use], mut changed: bool, emit: &mut impl FnMut(Span, &str)) {
+        for one in uses {
+            changed |= one.changed_before;
+            self.used(one.span, &one.used, changed, emit);
+            changed |= one.changes;
         }
-        self.used(state.span, &used, changed, emit);
-    }
-
-    /// Checks operations in order; returns true if data may have changed at their end. `items` are the item names of the
-    /// enclosing loops.
-    fn steps(
-        &self,
-        list: &[Step],
-        mut changed: bool,
-        items: &[&str],
-        emit: &mut impl FnMut(Span, &str),
-    ) -> bool {
-        for step in list {
-            let mut used = Used::default();
-            match &step.what {
-                What::Run(Op::Send(message)) => used.message(message),
-                What::Http(work) => work.input.iter().for_each(|input| used.braces(input)),
-                What::Loop { item, steps: inner, .. } => {
-                    changed |= steps::waits(inner);
-                    let items: Vec<&str> = items.iter().copied().chain([item.as_str()]).collect();
-                    changed = self.steps(inner, changed, &items, emit);
-                }
-                What::Run(_) | What::Branch(..) | What::Wait(_) => {}
-            }
-            used.paths.retain(|path| !path.names().next().is_some_and(|name| items.contains(&name)));
-            self.used(step.span, &used, changed, emit);
-            changed |= matches!(step.what, What::Http(_) | What::Wait(_));
-        }
-        changed
     }
 
     fn used(&self, span: Span, used: &Used, changed: bool, emit: &mut impl FnMut(Span, &str)) {

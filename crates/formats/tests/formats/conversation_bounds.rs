@@ -148,3 +148,29 @@ fn many_unknown_names_beside_many_keys_are_checked_at_once() {
     let states = format!("{}\n  - {}\n  - {}", states.join("\n  - "), output("o"), output("p"));
     assert_eq!(codes(&states, "[]").len(), limits::FINDINGS_MAX + 1);
 }
+
+/// Values of many requests are followed through many states, and no more than a number of steps in all.
+#[test]
+fn values_of_many_requests_are_followed_within_a_bound() {
+    let texts = |prefix: &str, at: usize| {
+        (0..16).map(|value| format!("{{{{gathered.{prefix}{at}_{value}}}}}")).collect::<String>()
+    };
+    let (mut states, mut transitions) = (String::new(), String::new());
+    for at in 0..500 {
+        let (shown, used) = (texts("s", at), texts("u", at));
+        states += &format!(
+            "  - {{name: a{at}, type: approval, approvers: [a@b.example], request_template: {{subject_template: s, \
+             body_template: \"{shown}\"}}}}\n  - {{name: o{at}, type: output, target: email, \
+             recipients: [a@b.example], template: \"{used}\"}}\n"
+        );
+        let next = at + 1;
+        transitions += &format!(
+            "  - {{from: a{at}, port: approved, to: o{at}}}\n  - {{from: o{at}, port: done, to: a{next}}}\n"
+        );
+    }
+    let yaml = format!(
+        "name: p\nstates:\n{states}  - {{name: a500, type: conversation}}\ntransitions:\n{transitions}"
+    );
+    let compiled = compile_text("p.yaml", &yaml);
+    assert!(compiled.definition.is_some(), "{:?}", compiled.findings.first());
+}
