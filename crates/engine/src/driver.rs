@@ -114,7 +114,7 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
     let known = before.as_ref().map(|choice| choice.judged.as_slice()).unwrap_or_default();
     for (at, exit) in node.exits.iter().enumerate().filter(|(_, exit)| listens(exit)) {
         let at = position(at)?;
-        match looked.verdict(at, &exit.guard, known) {
+        match looked.verdict(at, &exit.guard, known, &mut turn.patterns) {
             GuardResult::Pass => return Ok(Some(Next::Try(at))),
             GuardResult::Fail => {}
             GuardResult::Error(fault) => return Ok(Some(Next::Fault(fault))),

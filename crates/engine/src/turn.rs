@@ -1,6 +1,7 @@
 //! The working object of one command.
 
 use std::sync::Arc;
+use switchward_expr::Patterns;
 use switchward_machine::{
     Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time, WaitOn,
     reserved_keys::REPLY_TOKEN,
@@ -51,6 +52,8 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) events: Vec<Event>,
     /// What it has written so far.
     pub(crate) budget: Budget,
+    /// The regular expressions that it has compiled.
+    pub(crate) patterns: Patterns,
     /// The nodes that were entered in this turn, in their order, with their machines.
     pub(crate) trail: Vec<(Digest, NodeIx)>,
     /// The original requester, if it differs from the command's actor. Deciding a gate does not make the decider a
@@ -72,6 +75,7 @@ impl<'a, 'b> Turn<'a, 'b> {
             stamp,
             events: Vec::new(),
             budget: Budget::default(),
+            patterns: Patterns::default(),
             trail: Vec::new(),
             asker: None,
             trace: command.trace.clone(),

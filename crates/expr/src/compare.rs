@@ -1,12 +1,16 @@
 //! Comparisons of guards and of conditions.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use minicbor::{CborLen, Decode, Encode};
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use crate::limits::{REGEX_BYTES_MAX, REGEX_COMPILED_BYTES_MAX, REGEX_NEST_MAX};
+use crate::limits::{
+    REGEX_BYTES_MAX, REGEX_COMPILED_BYTES_MAX, REGEX_COMPILED_BYTES_MIN, REGEX_NEST_MAX,
+    REGEXES_COMPILED_BYTES_MAX,
+};
 use crate::value::{self, Amount};
 
 /// How two values are compared. The guards `data_*` are the same under other names. See
@@ -96,6 +100,79 @@ pub enum CompareError {
     /// It is longer than [`REGEX_BYTES_MAX`], or compiled larger than [`REGEX_COMPILED_BYTES_MAX`].
     #[error("is too large for a regular expression")]
     PatternTooLarge,
+    /// All of them together are compiled larger than [`REGEXES_COMPILED_BYTES_MAX`].
+    #[error("is beyond what all regular expressions together may need")]
+    PatternsTooLarge,
+}
+
+/// Compiled regular expressions: each is compiled once, and all of them within a bound, because compiling takes far more
+/// time than any other comparison.
+#[derive(Debug)]
+pub struct Patterns {
+    compiled: BTreeMap<String, Regex>,
+    bytes_left: usize,
+}
+
+impl Default for Patterns {
+    fn default() -> Self {
+        Self { compiled: BTreeMap::new(), bytes_left: REGEXES_COMPILED_BYTES_MAX }
+    }
+}
+
+impl Patterns {
+    /// The same as [`compare`].
+    ///
+    /// # Errors
+    /// The right side of `matches` is no usable pattern, see [`check`](Self::check).
+    pub fn compare(&mut self, left: Option<&Value>, op: CmpOp, right: &Value) -> Result<bool, CompareError> {
+        let Some(left) = left else { return Ok(matches!(op, CmpOp::Neq | CmpOp::NotIn)) };
+        Ok(match op {
+            CmpOp::Eq => value::equal(left, right),
+            CmpOp::Neq => !value::equal(left, right),
+            CmpOp::Gt => order(left, right).is_some_and(Ordering::is_gt),
+            CmpOp::Gte => order(left, right).is_some_and(Ordering::is_ge),
+            CmpOp::Lt => order(left, right).is_some_and(Ordering::is_lt),
+            CmpOp::Lte => order(left, right).is_some_and(Ordering::is_le),
+            CmpOp::In => is_item(left, right),
+            CmpOp::NotIn => !is_item(left, right),
+            CmpOp::Contains => contains(left, right),
+            CmpOp::Matches => {
+                let pattern = right.as_str().ok_or(CompareError::NotText)?;
+                self.compiled(pattern)?.is_match(&value::text(left))
+            }
+        })
+    }
+
+    /// Checks at definition time that a text can be the right side of `matches`, beside those that were checked before.
+    ///
+    /// # Errors
+    /// As [`CompareError`] says.
+    pub fn check(&mut self, pattern: &str) -> Result<(), CompareError> {
+        self.compiled(pattern).map(|_| ())
+    }
+
+    fn compiled(&mut self, pattern: &str) -> Result<&Regex, CompareError> {
+        if !self.compiled.contains_key(pattern) {
+            let regex = self.compile(pattern)?;
+            self.compiled.insert(pattern.to_owned(), regex);
+        }
+        self.compiled.get(pattern).ok_or(CompareError::BadPattern)
+    }
+
+    /// Compiles a pattern. Its size is not known before, so larger and larger limits are tried, and each try counts.
+    fn compile(&mut self, pattern: &str) -> Result<Regex, CompareError> {
+        if pattern.len() > REGEX_BYTES_MAX {
+            return Err(CompareError::PatternTooLarge);
+        }
+        let mut limit = REGEX_COMPILED_BYTES_MIN;
+        loop {
+            self.bytes_left = self.bytes_left.checked_sub(limit).ok_or(CompareError::PatternsTooLarge)?;
+            match build(pattern, limit) {
+                Err(CompareError::PatternTooLarge) if limit < REGEX_COMPILED_BYTES_MAX => limit *= 4,
+                built => return built,
+            }
+        }
+    }
 }
 
 /// Compares `left` with `right`. An absent left makes every operator false except `neq` and `not_in`. `gt gte lt lte`
@@ -105,40 +182,14 @@ pub enum CompareError {
 /// empty text. All other cases are false, or true for `neq` and `not_in`.
 ///
 /// # Errors
-/// The right side of `matches` is no usable pattern, see [`check_pattern`].
+/// The right side of `matches` is no usable pattern, see [`Patterns::check`].
 pub fn compare(left: Option<&Value>, op: CmpOp, right: &Value) -> Result<bool, CompareError> {
-    let Some(left) = left else { return Ok(matches!(op, CmpOp::Neq | CmpOp::NotIn)) };
-    Ok(match op {
-        CmpOp::Eq => value::equal(left, right),
-        CmpOp::Neq => !value::equal(left, right),
-        CmpOp::Gt => order(left, right).is_some_and(Ordering::is_gt),
-        CmpOp::Gte => order(left, right).is_some_and(Ordering::is_ge),
-        CmpOp::Lt => order(left, right).is_some_and(Ordering::is_lt),
-        CmpOp::Lte => order(left, right).is_some_and(Ordering::is_le),
-        CmpOp::In => is_item(left, right),
-        CmpOp::NotIn => !is_item(left, right),
-        CmpOp::Contains => contains(left, right),
-        CmpOp::Matches => {
-            let pattern = right.as_str().ok_or(CompareError::NotText)?;
-            compiled(pattern)?.is_match(&value::text(left))
-        }
-    })
+    Patterns::default().compare(left, op, right)
 }
 
-/// Checks at definition time that a text can be the right side of `matches`.
-///
-/// # Errors
-/// As [`CompareError`] says.
-pub fn check_pattern(pattern: &str) -> Result<(), CompareError> {
-    compiled(pattern).map(|_| ())
-}
-
-fn compiled(pattern: &str) -> Result<Regex, CompareError> {
-    if pattern.len() > REGEX_BYTES_MAX {
-        return Err(CompareError::PatternTooLarge);
-    }
+fn build(pattern: &str, size_limit: usize) -> Result<Regex, CompareError> {
     RegexBuilder::new(pattern)
-        .size_limit(REGEX_COMPILED_BYTES_MAX)
+        .size_limit(size_limit)
         .dfa_size_limit(REGEX_COMPILED_BYTES_MAX)
         .nest_limit(REGEX_NEST_MAX)
         .build()

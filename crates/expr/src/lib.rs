@@ -21,7 +21,7 @@ mod transform;
 mod value;
 
 pub use brace::{Braces, TooLong, braces_mentions};
-pub use compare::{CmpOp, CompareError, check_pattern, compare};
+pub use compare::{CmpOp, CompareError, Patterns, compare};
 pub use jinja::{Escape, JinjaError, JinjaLimits, Reads, RenderError, check, mentions, reads, render};
 pub use markdown::to_html;
 pub use mention::{Mention, Name, NameKind};

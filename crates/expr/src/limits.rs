@@ -24,6 +24,10 @@ pub const JINJA_RANGE_MAX: usize = 100_000;
 pub const ROUND_DIGITS_MAX: u8 = 15;
 /// A compiled regular expression, bytes.
 pub const REGEX_COMPILED_BYTES_MAX: usize = 1024 * 1024;
+/// What a regular expression counts for at least among those that are compiled together, bytes.
+pub const REGEX_COMPILED_BYTES_MIN: usize = 4 * 1024;
+/// Regular expressions of one workflow, or those that one step compiles, bytes: about half a second of work.
+pub const REGEXES_COMPILED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A regular expression as written, bytes.
 pub const REGEX_BYTES_MAX: usize = 4096;
 /// Groups nested in a regular expression.

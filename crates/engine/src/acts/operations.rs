@@ -4,7 +4,6 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
-use switchward_expr::compare;
 use switchward_machine::{Case, Convert, Each, Machine, Next, Op, Port, RunId, Write};
 use switchward_state::limits::{EFFECT_BYTES, ITEMS_MAX, OPS_MAX, WRITTEN_BYTES_MAX};
 use switchward_state::run::{Fault, FaultCause, Json, Loop, RunEvent, Writer};
@@ -163,7 +162,7 @@ impl Working<'_, '_, '_> {
     fn branch(&mut self, cases: &[Case]) -> Result<Option<Port>, Broken> {
         for case in cases {
             let right = self.scope.value(&case.right)?;
-            let holds = compare(self.scope.get(&case.left), case.op, &right);
+            let holds = self.turn.patterns.compare(self.scope.get(&case.left), case.op, &right);
             if holds.map_err(expression)? {
                 return Ok(Some(case.port.clone()));
             }

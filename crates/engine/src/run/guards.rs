@@ -1,7 +1,7 @@
 //! Guards: whether an exit may be taken.
 
 use serde_json::Value;
-use switchward_expr::{compare, confirmed};
+use switchward_expr::{Patterns, confirmed};
 use switchward_machine::{ExitIx, Guard, RunId};
 use switchward_state::run::{Fault, FaultCause, Judged};
 use switchward_state::{Key, ReadRows as _};
@@ -34,9 +34,15 @@ impl Looked {
 
     /// What the guard of an exit evaluates to, with what was judged so far. All of it is looked at before anybody outside
     /// is asked; what cannot be judged is an error and never true.
-    pub(crate) fn verdict(&self, exit: ExitIx, guard: &Guard, judged: &[Judged]) -> GuardResult {
+    pub(crate) fn verdict(
+        &self,
+        exit: ExitIx,
+        guard: &Guard,
+        judged: &[Judged],
+        patterns: &mut Patterns,
+    ) -> GuardResult {
         let mut judges = 0;
-        self.look(guard, &mut |rubric, model| {
+        let mut judge = |rubric: &str, model: &str| {
             let nth = judges;
             judges += 1;
             match judged.iter().find(|known| (known.exit, known.nth) == (exit, nth)) {
@@ -47,18 +53,24 @@ impl Looked {
                     model: model.to_owned(),
                 }),
             }
-        })
+        };
+        self.look(guard, &mut judge, patterns)
     }
 
-    fn look(&self, guard: &Guard, judge: &mut dyn FnMut(&str, &str) -> GuardResult) -> GuardResult {
+    fn look(
+        &self,
+        guard: &Guard,
+        judge: &mut dyn FnMut(&str, &str) -> GuardResult,
+        patterns: &mut Patterns,
+    ) -> GuardResult {
         match guard {
             Guard::Always => GuardResult::Pass,
             Guard::All(all) => {
-                let each: Vec<GuardResult> = all.iter().map(|guard| self.look(guard, judge)).collect();
+                let each = all.iter().map(|guard| self.look(guard, judge, patterns)).collect();
                 joined(each, &GuardResult::Fail, GuardResult::Pass)
             }
             Guard::Any(any) => {
-                let each: Vec<GuardResult> = any.iter().map(|guard| self.look(guard, judge)).collect();
+                let each = any.iter().map(|guard| self.look(guard, judge, patterns)).collect();
                 joined(each, &GuardResult::Pass, GuardResult::Fail)
             }
             Guard::Present(path) => {
@@ -67,7 +79,7 @@ impl Looked {
             Guard::Compare { left, op, right } => {
                 let right = serde_json::from_str::<Value>(right).map_err(|error| error.to_string());
                 let holds = right.and_then(|right| {
-                    compare(self.scope.get(left), *op, &right).map_err(|error| error.to_string())
+                    patterns.compare(self.scope.get(left), *op, &right).map_err(|error| error.to_string())
                 });
                 holds.map_or_else(GuardResult::error, GuardResult::of)
             }

@@ -9,6 +9,10 @@ fn is(left: Value, op: CmpOp, right: Value) -> bool {
     compare(Some(&left), op, &right).unwrap()
 }
 
+fn check_pattern(pattern: &str) -> Result<(), CompareError> {
+    Patterns::default().check(pattern)
+}
+
 #[test]
 fn words_are_the_sources() {
     let words = ["eq", "neq", "gt", "gte", "lt", "lte", "in", "not_in", "contains", "matches"];
@@ -137,5 +141,18 @@ proptest! {
     fn no_pattern_is_too_odd(pattern in ".{0,40}", text in ".{0,40}") {
         let _ = compare(Some(&json!(text)), CmpOp::Matches, &json!(pattern));
         prop_assert!(is(json!(text.clone()), CmpOp::Matches, json!(regex::escape(&text))));
+    }
+}
+
+#[test]
+fn patterns_are_compiled_once_and_all_of_them_within_a_bound() {
+    let mut patterns = Patterns::default();
+    let mut matches = |pattern: String| patterns.compare(Some(&json!("x1")), CmpOp::Matches, &json!(pattern));
+    let most = REGEXES_COMPILED_BYTES_MAX / REGEX_COMPILED_BYTES_MIN;
+    let known = (0..).find(|at| matches(format!("x{at}$")).is_err()).unwrap();
+    assert!((1..=most).contains(&known), "{known}");
+    assert_eq!(matches("y".into()), Err(CompareError::PatternsTooLarge));
+    for _ in 0..=most {
+        assert_eq!(matches("x1$".into()), Ok(true), "it is known");
     }
 }

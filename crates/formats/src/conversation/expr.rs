@@ -1,6 +1,6 @@
 //! The adapter to `switchward_expr`: the format's words for computations, and checks of expressions.
 
-use switchward_expr::{CmpOp, DataType, JinjaError, Mention, Path, Reducer, Transform};
+use switchward_expr::{CmpOp, DataType, JinjaError, Mention, Path, Patterns, Reducer, Transform};
 
 use crate::limits::{DATA_KEY_BYTES_MAX, DATA_PATH_BYTES_MAX, DATA_PATH_NAMES_MAX};
 
@@ -108,9 +108,9 @@ pub(super) fn check_template(source: &str) -> Result<(), String> {
     switchward_expr::check(source).map_err(|error| as_clause(&error.to_string()))
 }
 
-/// Checks a regular expression.
-pub(super) fn check_pattern(pattern: &str) -> Result<(), String> {
-    switchward_expr::check_pattern(pattern).map_err(|error| as_clause(&error.to_string()))
+/// Checks a regular expression, beside those before it.
+pub(super) fn check_pattern(pattern: &str, patterns: &mut Patterns) -> Result<(), String> {
+    patterns.check(pattern).map_err(|error| as_clause(&error.to_string()))
 }
 
 /// A reason as a part of a sentence: one line, without a full stop.

@@ -114,7 +114,7 @@ pub(super) fn braces<'a>(
 /// A regular expression.
 pub(super) fn pattern<'a>(node: &'a Node, what: &str, cx: &mut Reader<'a, '_>) -> Option<&'a str> {
     let pattern = shape::text(node, what, REGEX_BYTES_MAX, cx.report)?;
-    if let Err(fault) = expr::check_pattern(pattern) {
+    if let Err(fault) = expr::check_pattern(pattern, &mut cx.patterns) {
         let message = format!("{what} is not a valid pattern: it {fault}");
         cx.report.add(Finding::new(REGEX, node.span, message));
         return None;

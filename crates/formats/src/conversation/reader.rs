@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use switchward_expr::Patterns;
 use switchward_machine::{Field, NodeIx};
 
 use super::keys::Keys;
@@ -23,6 +24,8 @@ pub(super) struct Reader<'a, 'r> {
     pub(super) fields: Vec<Field>,
     /// Required fields that guards have taken over from their states.
     pub(super) copies: usize,
+    /// The workflow's regular expressions.
+    pub(super) patterns: Patterns,
 }
 
 impl<'a> Reader<'a, '_> {

@@ -1,5 +1,6 @@
 //! The whole workflow. See `docs/formats-conversation.md#the-file`.
 
+use switchward_expr::Patterns;
 use switchward_machine::limits::{NODES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
     Decision, Field, GateIx, GateKind, GateSpec, Input, Layer, Machine, Meta, NodeIx, Opening, Pattern,
@@ -44,7 +45,8 @@ pub(crate) fn compile(root: &Node, bytes: &[u8], report: &mut Report) -> Option<
     }
     let (names, keys) = (Names::new(items), Keys::default());
     let source = Source::new(bytes);
-    let mut cx = Reader { report, source, names, keys, fields: Vec::new(), copies: 0 };
+    let patterns = Patterns::default();
+    let mut cx = Reader { report, source, names, keys, fields: Vec::new(), copies: 0, patterns };
     let start = start(fields.optional("initial"), &mut cx);
     let global = fields.optional("global_tools").map(|node| tools::read(node, "`global_tools`", &mut cx));
     cx.fields = schema::read(fields.optional("state_schema"), &mut cx);

@@ -174,3 +174,18 @@ fn values_of_many_requests_are_followed_within_a_bound() {
     let compiled = compile_text("p.yaml", &yaml);
     assert!(compiled.definition.is_some(), "{:?}", compiled.findings.first());
 }
+
+/// Every pattern may be large, and all of them together only so large.
+#[test]
+fn patterns_are_bounded_together() {
+    let with = |count: usize| {
+        let guard =
+            |at: usize| format!("{{type: data_contains, config: {{key: k, pattern: '\\w{{8}}{at}'}}}}");
+        let guards: Vec<String> = (0..count).map(guard).collect();
+        let transition = |guards: &[String]| format!("{{from: a, to: b, guards: [{}]}}", guards.join(", "));
+        let all: Vec<String> = guards.chunks(limits::GUARDS_MAX).map(transition).collect();
+        codes("{name: a, type: conversation}", &format!("[{}]", all.join(", ")))
+    };
+    let refused = |found: Vec<String>| found.iter().any(|it| it.starts_with("SW1309"));
+    assert!(!refused(with(1)) && refused(with(2_000)));
+}
