@@ -113,6 +113,8 @@ pub const DATA_KEY_BYTES_MAX: usize = 256;
 pub const DATA_DEPTH_MAX: usize = 64;
 /// A message in the conversation, bytes.
 pub const MESSAGE_BYTES_MAX: usize = 256 * 1024;
+/// All that the references of one value are replaced with, bytes of JSON: more than can be stored or handed to a worker.
+pub const FILLED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// A rendered text, bytes.
 pub const TEXT_BYTES_MAX: usize = 256 * 1024;
 /// Items of one list that a loop goes through.

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 use std::fmt::Display;
-use switchward_expr::{Braces, Escape, JinjaLimits, Path};
+use switchward_expr::{Braces, Escape, JinjaLimits, Path, TooLong};
 use switchward_machine::{Content, Dialect, RunId, Text, reserved_keys};
-use switchward_state::limits::{TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
+use switchward_state::limits::{FILLED_BYTES_MAX, TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
 use switchward_state::run::{Fault, FaultCause, Json, Loop, json_length};
 use switchward_state::{Key, ReadRows as _, ViewError};
 
@@ -112,17 +112,24 @@ impl Scope {
     /// A JSON text with references in its texts.
     pub(crate) fn value(&self, source: &str) -> Result<Value, Fault> {
         let value: Value = serde_json::from_str(source).map_err(template)?;
-        self.filled(&value)
+        let mut left = FILLED_BYTES_MAX;
+        self.filled(&value, &mut left)
     }
 
-    fn filled(&self, value: &Value) -> Result<Value, Fault> {
+    /// Fills in a value; `left` bytes may be filled in, because each reference may take all of the data.
+    fn filled(&self, value: &Value, left: &mut usize) -> Result<Value, Fault> {
         Ok(match value {
-            Value::String(text) => self.braces(text)?,
+            Value::String(text) => {
+                let filled = self.braces(text)?;
+                let rest = left.checked_sub(json_length(&filled));
+                *left = rest.ok_or_else(|| template(TooLong { limit: FILLED_BYTES_MAX }))?;
+                filled
+            }
             Value::Array(items) => {
-                Value::Array(items.iter().map(|item| self.filled(item)).collect::<Result<_, _>>()?)
+                Value::Array(items.iter().map(|item| self.filled(item, left)).collect::<Result<_, _>>()?)
             }
             Value::Object(map) => {
-                let fields = map.iter().map(|(name, value)| Ok((name.clone(), self.filled(value)?)));
+                let fields = map.iter().map(|(name, value)| Ok((name.clone(), self.filled(value, left)?)));
                 Value::Object(fields.collect::<Result<_, Fault>>()?)
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
@@ -161,5 +168,19 @@ pub(crate) fn plain(value: Value) -> String {
         Value::String(text) => text,
         Value::Null => String::new(),
         other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_takes_the_data_a_bounded_number_of_times() {
+        let text = "x".repeat(TEXT_BYTES_MAX);
+        let scope = Scope::of(Map::from_iter([("a".to_owned(), Value::String(text.clone()))]));
+        let list = |count: usize| scope.value(&format!("[{}]", vec![r#""{gathered.a}""#; count].join(",")));
+        assert_eq!(list(2).unwrap(), Value::Array(vec![Value::String(text); 2]));
+        assert!(list(FILLED_BYTES_MAX / TEXT_BYTES_MAX).is_err());
     }
 }
