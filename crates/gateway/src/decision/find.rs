@@ -72,6 +72,8 @@ pub(super) struct Visit {
     pub(super) signs_in: bool,
     /// What its cookies are signed with.
     pub(super) key: MailKey,
+    /// What its cookies may have been signed with: the key and those that it has replaced.
+    pub(super) keys: Vec<MailKey>,
     /// How long a browser stays known, milliseconds.
     pub(super) keep_ms: u64,
     /// The shard's time; it says whether codes and cookies still count.
@@ -113,6 +115,7 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
         coded: asked.codes_of(&person).is_some_and(|codes| codes.current(now).is_some()),
         signs_in: api.sign_in.is_some(),
         key,
+        keys,
         keep_ms,
         now,
     };

@@ -21,7 +21,7 @@ use switchward_state::limits::SIGN_IN_MS;
 use super::find::ApproverLink;
 #[cfg(doc)]
 use super::provider::CALLBACK;
-use super::provider::NotSignedIn;
+use super::provider::{Attempt, NotSignedIn};
 use super::{Visitor, code, guarded, look, page, recognised, refused, respond};
 use crate::api::Api;
 use crate::limits::SIGN_IN_CODE_BYTES_MAX;
@@ -50,7 +50,7 @@ pub(super) async fn begin(State(api): State<Api>, Path(token): Path<String>, hea
     }
     let Some(provider) = &api.sign_in else { return not_here(&asked) };
     let begun = Begun::draw(&asked);
-    let page = match provider.page(&begun.attempt(&asked)).await {
+    let page = match provider.page(&begun.attempt(&asked.visit.key, &asked)).await {
         Ok(page) => page,
         Err(no) => return failed(&asked, no),
     };
@@ -75,11 +75,10 @@ pub(super) async fn finish(
         Ok(asked) => asked,
         Err(no) => return refused(&no),
     };
-    if !begun.counts(&asked) {
-        return unknown();
-    }
+    let Some(key) = begun.key(&asked) else { return unknown() };
+    let attempt = begun.attempt(key, &asked);
     let visitor = Visitor { api: &api, token: &begun.token, headers: &headers };
-    let mut response = ended(&visitor, &asked, &begun, &back).await;
+    let mut response = ended(&visitor, &asked, &attempt, &back).await;
     if let Some(gone) = begun.removed(&api.pages) {
         response.headers_mut().append(header::SET_COOKIE, gone);
     }
@@ -87,7 +86,7 @@ pub(super) async fn finish(
 }
 
 /// Completes a sign-in that was begun in this browser.
-async fn ended(visitor: &Visitor<'_>, asked: &ApproverLink, begun: &Begun, back: &Back) -> Response {
+async fn ended(visitor: &Visitor<'_>, asked: &ApproverLink, attempt: &Attempt, back: &Back) -> Response {
     if let Err(response) = wanted(asked) {
         return *response;
     }
@@ -98,7 +97,7 @@ async fn ended(visitor: &Visitor<'_>, asked: &ApproverLink, begun: &Begun, back:
     if !(1..=SIGN_IN_CODE_BYTES_MAX).contains(&back.code.len()) {
         return failed(asked, NotSignedIn::Refused("code_missing"));
     }
-    match provider.address(&back.code, &begun.attempt(asked)).await {
+    match provider.address(&back.code, attempt).await {
         Ok(address) if address.eq_ignore_ascii_case(&asked.caller.actor.subject) => {
             code::remembered(visitor, asked, LinkAuth::Oidc)
         }

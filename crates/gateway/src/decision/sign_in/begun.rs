@@ -23,7 +23,7 @@ pub(super) struct Begun {
     state: String,
     /// When.
     at: Time,
-    /// The token of the page on which it began; unverified until [`Begun::counts`] returns true.
+    /// The token of the page on which it began; unverified until [`Begun::key`] returns a key.
     pub(super) token: String,
     /// The code over all that.
     code: Vec<u8>,
@@ -56,9 +56,14 @@ impl Begun {
         Some(Self { state: state.to_owned(), at: Time(at.parse().ok()?), token: token.to_owned(), code })
     }
 
-    /// Whether a page of this tenant has begun it, and not too long ago.
-    pub(super) fn counts(&self, asked: &ApproverLink) -> bool {
-        self.is_of(&asked.visit.key, asked.visit.now)
+    /// Returns the key under which a page of this tenant has begun it, perhaps one that was replaced since; `None` if no page
+    /// has, or too long ago.
+    pub(super) fn key<'k>(&self, asked: &'k ApproverLink) -> Option<&'k MailKey> {
+        self.key_among(&asked.visit.keys, asked.visit.now)
+    }
+
+    fn key_among<'k>(&self, keys: &'k [MailKey], now: Time) -> Option<&'k MailKey> {
+        keys.iter().find(|key| self.is_of(key, now))
     }
 
     fn is_of(&self, key: &MailKey, now: Time) -> bool {
@@ -66,9 +71,9 @@ impl Begun {
         key.began_sign_in(self.signed().as_bytes(), &self.code) && new
     }
 
-    /// The attempt as the provider sees it.
-    pub(super) fn attempt(&self, asked: &ApproverLink) -> Attempt {
-        let (key, signed) = (&asked.visit.key, self.signed());
+    /// The attempt as the provider sees it; its secrets come from the key under which it was begun.
+    pub(super) fn attempt(&self, key: &MailKey, asked: &ApproverLink) -> Attempt {
+        let signed = self.signed();
         Attempt {
             state: self.state.clone(),
             nonce: key.sign_in(SignInPart::Nonce, signed.as_bytes()),
@@ -140,6 +145,14 @@ mod tests {
         assert_eq!(Begun::read(&headers, &"0af2".repeat(8)), None);
         assert_eq!(Begun::read(&headers, ""), None);
         assert_eq!(Begun::read(&sent(&begun.removed(&PageSettings::default()).unwrap()), &begun.state), None);
+    }
+
+    #[test]
+    fn it_counts_under_its_key_after_the_tenant_has_a_newer_one() {
+        let (begun, newer) = (begun(), MailKey([8; 32]));
+        let found = |keys: &[MailKey]| begun.key_among(keys, BEGAN).map(|key| key.0);
+        assert_eq!(found(&[newer.clone(), KEY]), Some(KEY.0));
+        assert_eq!(found(&[newer]), None, "the key was taken away");
     }
 
     #[test]
