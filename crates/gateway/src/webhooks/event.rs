@@ -1,6 +1,8 @@
 //! Recording what a webhook says as an event of a session.
 
+use http::StatusCode;
 use serde_json::{Map, Value};
+use std::time::Duration;
 use switchward_machine::{Digest, SessionId, WorkKind};
 use switchward_state::run::{Once, RecordEvent, RunCommand};
 use switchward_state::session::ReplyToken;
@@ -12,6 +14,9 @@ use crate::convert::json;
 use crate::error::{Reason, Refusal};
 use crate::names;
 use crate::refusals::{named, odd};
+
+/// How soon it is worth repeating a message of which nobody knows whether it was recorded: by then there is a leader again.
+const UNKNOWN_RETRY: Duration = Duration::from_secs(1);
 
 /// An event as a webhook brings it.
 pub(super) struct Brought {
@@ -54,6 +59,7 @@ pub(super) async fn record(call: &Call<'_>, brought: Brought) -> Result<Outcome,
     let data = json::of_struct(&json::to_struct(&data)).map_err(|problem| Refusal::field("data", problem))?;
     let Value::Object(data) = data else { return Err(Refusal::field("data", "must be an object").into()) };
     let model = call.api.own.contains(&WorkKind::Classify);
+    let is_recognised = id.is_some() || once.is_some();
     let body =
         Body::Run(RunCommand::RecordEvent(RecordEvent { key, data, state, model, token, webhook, once }));
     match call.execute(Scope::Session(session), id, None, body).await {
@@ -63,6 +69,39 @@ pub(super) async fn record(call: &Call<'_>, brought: Brought) -> Result<Outcome,
         }
         Ok(reply) => Err(odd(&reply).into()),
         Err(refusal) if refusal.reason() == Reason::RequestIdReused => Ok(Outcome::Duplicate),
-        Err(refusal) => Err(named(refusal, "session", &session_name).into()),
+        Err(refusal) => Err(unrecorded(named(refusal, "session", &session_name), is_recognised)),
+    }
+}
+
+/// Says why a message is not recorded. If that is unknown and the message is recognised when it comes again, its sender must
+/// repeat it: many senders give up after a status 4xx.
+fn unrecorded(refusal: Refusal, is_recognised: bool) -> Refused {
+    if refusal.reason() == Reason::OutcomeUnknown && is_recognised {
+        return Refused::with(StatusCode::SERVICE_UNAVAILABLE, refusal.retry_after(UNKNOWN_RETRY));
+    }
+    refusal.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header;
+    use switchward_shard::Failure;
+
+    use super::super::answer;
+    use super::*;
+    use crate::refusals::refusal;
+
+    #[test]
+    fn a_message_of_unknown_outcome_is_to_be_repeated_if_it_is_recognised_then() {
+        let moved = || Refusal::new(Reason::StateMismatch, "the session has left the state");
+        for (refusal, is_recognised, status, wait) in [
+            (refusal(Failure::OutcomeUnknown), true, StatusCode::SERVICE_UNAVAILABLE, Some("1")),
+            (refusal(Failure::OutcomeUnknown), false, StatusCode::CONFLICT, None),
+            (moved(), true, StatusCode::CONFLICT, None),
+        ] {
+            let answer = answer::of(Err(unrecorded(refusal, is_recognised)));
+            let after = answer.headers().get(header::RETRY_AFTER).map(|value| value.to_str().unwrap());
+            assert_eq!((answer.status(), after), (status, wait));
+        }
     }
 }

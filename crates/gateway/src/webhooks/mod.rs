@@ -16,8 +16,8 @@
 //! | 404 | The session that is named is not the token's, or does not exist. |
 //! | 405, 415 | No POST; no JSON, or encoded. |
 //! | 408, 413, 431 | The body did not come in time; body or headers are too large, or it has too many values. |
-//! | 409 | The session refuses the event: its state was left, it has ended, it is paused. |
-//! | 429, 503 | Too much, or not now; `retry-after` says when. |
+//! | 409 | The session refuses the event: its state was left, it has ended, it is paused. Or it may be recorded, and has no id. |
+//! | 429, 503 | Too much, or not now, or it may be recorded, and has an id; `retry-after` says when to send it (again). |
 //!
 //! Every refusal has the body that other calls in JSON have, with the same reasons.
 
