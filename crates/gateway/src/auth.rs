@@ -112,7 +112,7 @@ pub(crate) fn caller(cluster: &Cluster, credential: Option<&str>) -> Result<Call
     let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
     let key = key_of(cluster, id)?.ok_or_else(invalid)?;
     let same = bool::from(key.hash.0.ct_eq(&hash));
-    if !same || !key.works(cluster.now()) {
+    if !same || !key.works(cluster.now_or_median()) {
         return Err(invalid());
     }
     let tenant = tenant_of(cluster, &key)?;
@@ -163,7 +163,7 @@ fn tenant_of(cluster: &Cluster, key: &ApiKey) -> Result<SharedRow<Tenant>, Refus
 /// CREDENTIAL_INVALID; SHARD_ELECTING if this server's keys may be out of date.
 pub(crate) fn check_key(cluster: &Cluster, caller: &Caller) -> Result<(), Refusal> {
     let key = key_of(cluster, &caller.key_id)?;
-    let key = key.filter(|key| key.works(cluster.now())).ok_or_else(invalid)?;
+    let key = key.filter(|key| key.works(cluster.now_or_median())).ok_or_else(invalid)?;
     tenant_of(cluster, &key).map(drop)
 }
 

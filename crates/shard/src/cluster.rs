@@ -172,6 +172,13 @@ impl Cluster {
         self.0.now()
     }
 
+    /// The latest time that has certainly come, for what expires or is stamped outside of a shard: the time, or the median of
+    /// the servers' clocks if a majority says that this server's clock is behind.
+    #[must_use]
+    pub fn now_or_median(&self) -> Time {
+        self.0.agreed().now_or_median()
+    }
+
     /// What this server knows of its clock.
     #[must_use]
     pub fn clock_agreement(&self) -> ClockAgreement {

@@ -76,14 +76,15 @@ pub(super) struct Visit {
     pub(super) keys: Vec<MailKey>,
     /// How long a browser stays known, milliseconds.
     pub(super) keep_ms: u64,
-    /// The shard's time; it says whether codes and cookies still count.
+    /// The time; it says whether codes and cookies still count.
     pub(super) now: Time,
 }
 
 /// Reads what a token is about. The result is the same for a token that was never made and for one whose gate is gone.
 pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Result<TokenTarget, Refusal> {
     let source = Source::session(token.session);
-    let (rows, now) = (Reader::of_source(&api.cluster, source).await.map_err(refusal)?, api.cluster.now());
+    let rows = Reader::of_source(&api.cluster, source).await.map_err(refusal)?;
+    let now = api.cluster.now_or_median();
     let linked = rows.answer(&FindLinkedGate { token: token.clone() }).map_err(unreadable)?;
     let Some(LinkedGate { tenancy, session, gate, comments: said }) = linked else {
         return Ok(TokenTarget::Nothing);

@@ -105,6 +105,15 @@ impl AgreedClock {
         }
     }
 
+    /// The latest time that has certainly come: that of the clock, or the lower bound of the others' clocks if a majority says
+    /// that this one is behind. Nothing is decided by it, and it may go back.
+    pub(crate) fn now_or_median(&self) -> Time {
+        let now = self.now();
+        let state = self.state.lock();
+        let own = state.limited(self.own.now());
+        now.max(state.agreed(own).after_ms(state.verdict.agreement.behind_ms()))
+    }
+
     /// What the comparisons until now say.
     pub(crate) fn agreement(&self) -> ClockAgreement {
         self.state.lock().verdict.agreement
@@ -274,6 +283,23 @@ mod tests {
     fn a_clock_behind_is_used_as_it_is() {
         let (_, clock) = clock(BEGIN, &[5_000; 2]);
         assert_eq!(clock.now(), BEGIN);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_expires_does_so_by_the_median_on_a_server_that_is_behind_a_majority() {
+        let hour = i64::try_from(HOUR).unwrap();
+        let (own, clock) = clock(BEGIN, &[hour; 2]);
+        assert_eq!((clock.now(), clock.now_or_median()), (BEGIN, BEGIN.after_ms(HOUR)));
+        // Its clock is set right between two comparisons.
+        own.advance(HOUR);
+        assert_eq!(clock.now_or_median(), BEGIN.after_ms(HOUR + CLOCK_APART_MAX_MS));
+        compare(&clock, &AGREES);
+        assert_eq!(clock.now_or_median(), BEGIN.after_ms(HOUR));
+        // Ahead of the others, or without a majority, it is the time by which the server decides.
+        for (begin, offsets) in [(BEGIN.after_ms(HOUR), &[-hour; 2][..]), (BEGIN, &[hour][..])] {
+            let (_, clock) = self::clock(begin, offsets);
+            assert_eq!((clock.now_or_median(), clock.now()), (BEGIN, BEGIN), "{offsets:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

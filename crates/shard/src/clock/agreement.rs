@@ -67,6 +67,14 @@ impl ClockAgreement {
         }
     }
 
+    /// How far the clock is certainly behind, milliseconds: a majority of all voters' clocks shows at least that much more.
+    pub(crate) fn behind_ms(self) -> u64 {
+        match self {
+            Self::Alone | Self::Unknown | Self::Agrees | Self::Undecided { .. } => 0,
+            Self::Differs { by_ms } => u64::try_from(by_ms.saturating_neg()).unwrap_or(0),
+        }
+    }
+
     /// Returns true if this server may decide by its clock.
     pub(crate) fn is_known(self) -> bool {
         self != Self::Unknown
