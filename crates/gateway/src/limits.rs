@@ -25,6 +25,8 @@ pub const MASK_PATHS_MAX: usize = 100;
 /// How long ago the leader of the catalogue may have confirmed the keys, tenants and webhook sources that a server knows;
 /// beyond it calls end with UNAVAILABLE.
 pub const CATALOGUE_AGE_MAX: Duration = Duration::from_secs(5);
+/// How far the clocks of two servers may be apart that follow the same median, milliseconds: one is ahead, the other behind.
+pub const CLOCKS_APART_MS_MAX: u64 = 2 * switchward_shard::limits::CLOCK_APART_MAX_MS;
 /// Field violations in one error.
 pub const VIOLATIONS_MAX: usize = 50;
 /// One text of an error's details, such as the field or the description of a violation.

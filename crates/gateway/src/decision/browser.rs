@@ -12,7 +12,7 @@ use switchward_state::catalogue::LinkAuth;
 use switchward_state::limits::ADDRESS_BYTES_MAX;
 
 use crate::api::PageSettings;
-use crate::limits::BROWSER_COOKIES_MAX;
+use crate::limits::{BROWSER_COOKIES_MAX, CLOCKS_APART_MS_MAX};
 
 /// The prefix of the names of these cookies.
 const NAME: &str = "switchward-";
@@ -43,7 +43,9 @@ pub(super) fn known(
         .flat_map(Cookie::split_parse)
         .filter_map(|cookie| cookie.ok().filter(|cookie| cookie.name().starts_with(NAME)));
     let read = ours.take(BROWSER_COOKIES_MAX).filter_map(|cookie| read(cookie.value(), tenant, keys));
-    read.filter(|known| known.at <= now && now.since_ms(known.at) < keep_ms).collect()
+    // Another server, whose clock is a little ahead, may have recognised them a moment ago.
+    let latest = now.after_ms(CLOCKS_APART_MS_MAX);
+    read.filter(|known| known.at <= latest && now.since_ms(known.at) < keep_ms).collect()
 }
 
 /// Returns the header that makes a browser known for this many milliseconds; `None` if it cannot be written.
@@ -122,9 +124,11 @@ mod tests {
         let cookie = sent(&kim(LinkAuth::Code));
         assert_eq!(read(&cookie, TENANT, key(), HOUR), [kim(LinkAuth::Code)]);
         assert_eq!(read(&cookie, TENANT, key(), 2 * HOUR - 1), [kim(LinkAuth::Code)]);
+        let behind = HOUR - CLOCKS_APART_MS_MAX;
+        assert_eq!(read(&cookie, TENANT, key(), behind), [kim(LinkAuth::Code)], "another server has set it");
         for (tenant, key, now) in [
             (TENANT, key(), 2 * HOUR),
-            (TENANT, key(), HOUR - 1),
+            (TENANT, key(), behind - 1),
             (TenantId(4), key(), HOUR),
             (TENANT, MailKey([8; 32]), HOUR),
         ] {
