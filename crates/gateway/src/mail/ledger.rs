@@ -48,9 +48,11 @@ impl Ledger {
         if first.is_none() && kept.waiting.len() >= MAIL_WAITING_MAX {
             return false;
         }
-        let waits = now.since_ms(first.unwrap_or(now)) < MAIL_WAIT_MS;
+        // Until the clock is compared with the other servers' it may be far ahead, and goes back then.
+        let first = first.map_or(now, |first| first.min(now));
+        let waits = now.since_ms(first) < MAIL_WAIT_MS;
         if waits {
-            kept.waiting.entry(digest.0).or_insert(now);
+            kept.waiting.insert(digest.0, first);
         } else {
             kept.waiting.remove(&digest.0);
         }
@@ -85,6 +87,14 @@ mod tests {
         assert!(ledger.waits(digest, Time(6 + MAIL_WAIT_MS)));
         ledger.settled(digest);
         assert!(ledger.waits(digest, Time(5 + 2 * MAIL_WAIT_MS)));
+    }
+
+    #[test]
+    fn a_message_waits_no_longer_because_the_clock_has_gone_back() {
+        let (ledger, digest) = (Ledger::default(), Digest([7; 32]));
+        assert!(ledger.waits(digest, Time(9 * MAIL_WAIT_MS)));
+        assert!(ledger.waits(digest, Time(5)));
+        assert!(!ledger.waits(digest, Time(5 + MAIL_WAIT_MS)));
     }
 
     #[test]
