@@ -30,7 +30,8 @@ impl MailIngress {
         let owner = tenant.map_or(0, |tenant| tenant.0).to_be_bytes();
         let mail = QuarantinedMail {
             id: id_of(&[&owner, raw]),
-            at: self.api.cluster.now(),
+            // It is deleted by its age: a server whose clock is behind must not make it old.
+            at: self.api.cluster.now_or_median(),
             tenant,
             session,
             outcome: what.to_owned(),
@@ -59,7 +60,7 @@ impl MailIngress {
     /// Records a message that its transport did not read.
     pub(super) fn keep_unread(&self, why: &'static str) {
         let Some(quarantine) = self.api.quarantine.get().map(Arc::clone) else { return };
-        let at = self.api.cluster.now();
+        let at = self.api.cluster.now_or_median();
         let mail = QuarantinedMail {
             id: id_of(&[why.as_bytes(), &at.0.to_be_bytes()]),
             at,

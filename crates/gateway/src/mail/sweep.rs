@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, atomic::Ordering};
 use switchward_machine::{TenantId, Time};
 use switchward_query::{Ask as _, CheckRemoved, GetMailRetention, Reader};
-use switchward_shard::{Cluster, Failure};
+use switchward_shard::{ClockAgreement, Cluster, Failure};
 use switchward_state::session::Retention;
 use tokio::runtime::Handle;
 
@@ -27,6 +27,12 @@ pub async fn sweep(api: &Api) -> u64 {
         tracing::warn!(%failure, "skipped the sweep of the quarantine: the state cannot be read");
         return 0;
     }
+    if !tells_ages(api.cluster.clock_agreement()) {
+        tracing::info!(
+            "skipped the sweep of the quarantine: the clock is not compared with the other servers' yet"
+        );
+        return 0;
+    }
     let api = api.clone();
     let swept = tokio::task::spawn_blocking(move || sweep_quarantine(&api, &*quarantine)).await;
     swept.unwrap_or_else(|error| {
@@ -38,6 +44,17 @@ pub async fn sweep(api: &Api) -> u64 {
 /// Returns how long mail of a tenant with these rules is kept in quarantine, milliseconds.
 pub(crate) fn kept_ms(retention: &Retention) -> u64 {
     retention.quarantine_ms().map_or(MAIL_KEPT_MS_MAX, |rule| rule.min(MAIL_KEPT_MS_MAX))
+}
+
+/// Returns true if the age of mail may be judged by this server's clock: before it is compared, it may be years ahead.
+fn tells_ages(clock: ClockAgreement) -> bool {
+    match clock {
+        ClockAgreement::Unknown => false,
+        ClockAgreement::Alone
+        | ClockAgreement::Agrees
+        | ClockAgreement::Undecided { .. }
+        | ClockAgreement::Differs { .. } => true,
+    }
 }
 
 /// Waits until every shard's rows are not older than what was answered before: mail is deleted for what they do not hold.
@@ -111,5 +128,24 @@ impl Sweep<'_> {
         let found = rules.map(|rules| kept_ms(&rules));
         self.tenants.insert(tenant, found);
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mail_is_deleted_by_a_clock_that_was_not_compared() {
+        assert!(!tells_ages(ClockAgreement::Unknown));
+        // A clock that is too far ahead is not followed, and one that is behind deletes late.
+        for clock in [
+            ClockAgreement::Alone,
+            ClockAgreement::Agrees,
+            ClockAgreement::Undecided { by_ms: 9 },
+            ClockAgreement::Differs { by_ms: 9 },
+        ] {
+            assert!(tells_ages(clock), "{clock:?}");
+        }
     }
 }
