@@ -51,6 +51,8 @@ impl Stage {
 
 const CHANGE: u8 = 1;
 const SESSION: u8 = 2;
+/// More decisions than any session has.
+const DECISIONS_MAX: u64 = u32::MAX as u64;
 
 impl Default for Position {
     fn default() -> Self {
@@ -107,7 +109,17 @@ impl Position {
             SESSION => Self::Session(spot(&mut rest)?),
             _ => return None,
         };
-        rest.is_empty().then_some((at, position))
+        (rest.is_empty() && position.is_reachable()).then_some((at, position))
+    }
+
+    /// Returns true if an export may end a page here: a token proves nothing, anybody can compute one.
+    fn is_reachable(self) -> bool {
+        match self {
+            Self::Change { .. } => true,
+            // Before the first session of a bucket, no session is in progress.
+            Self::Session(spot) if spot.session == NO_SESSION => spot == Spot::before(spot.bucket),
+            Self::Session(spot) => spot.decisions <= DECISIONS_MAX,
+        }
     }
 }
 
@@ -155,5 +167,17 @@ mod tests {
         }
         assert_eq!(Position::read(&Position::Session(Spot::before(BUCKETS)).bytes(Time(1))), None);
         assert_eq!(Position::read(&[0; 21]), None);
+    }
+
+    #[test]
+    fn a_position_at_which_no_page_ends_is_none() {
+        let session = SessionId([7; 16]);
+        for spot in [
+            Spot::at(9, NO_SESSION, Stage::History),
+            Spot { decisions: 1, ..Spot::before(9) },
+            Spot { decisions: u64::MAX, ..Spot::at(9, session, Stage::History) },
+        ] {
+            assert_eq!(Position::read(&Position::Session(spot).bytes(Time(1))), None, "{spot:?}");
+        }
     }
 }
