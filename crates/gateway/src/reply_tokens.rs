@@ -45,7 +45,7 @@ impl Api {
     /// CREDENTIAL_INVALID for one that was not made for its session; the state that it was made for is not looked at.
     pub(crate) async fn caller_by_token(&self, token: &ReplyToken) -> Result<Caller, Refusal> {
         let tenant = stale::find(&self.cluster, &GetTenant { name: token.tenant.clone() }).await?;
-        let tenant = tenant.ok_or_else(auth::invalid)?;
+        let tenant = tenant.filter(|tenant| tenant.deleted.is_none()).ok_or_else(auth::invalid)?;
         if !self.ask(&CheckReplyToken { tenant: tenant.id, token: token.clone() }).await? {
             return Err(auth::invalid());
         }

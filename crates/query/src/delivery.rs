@@ -235,7 +235,8 @@ impl Ask for ListWebhookSources {
     }
 }
 
-/// The webhook source that messages at a path are for, with its tenant. Answers `None` if either does not exist.
+/// The webhook source that messages at a path are for, with its tenant. Answers `None` if either does not exist, or if the
+/// tenant is deleted and its rows are not removed yet.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct FindWebhookSource {
     /// The tenant's name.
@@ -250,7 +251,8 @@ impl Evaluate for FindWebhookSource {
     type Answer = Option<(SharedRow<Tenant>, SharedRow<WebhookSource>)>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        let Some(tenant) = rows.tenant_at(&Key::tenant(&self.tenant))? else { return Ok(None) };
+        let tenant = rows.tenant_at(&Key::tenant(&self.tenant))?;
+        let Some(tenant) = tenant.filter(|tenant| tenant.deleted.is_none()) else { return Ok(None) };
         let source = rows.webhook_source_at(&Key::webhook_source(tenant.id, &self.name))?;
         Ok(source.map(|source| (tenant, source)))
     }

@@ -141,7 +141,8 @@ pub(super) async fn find(api: &Api, token: MailToken, headers: &HeaderMap) -> Re
     })))
 }
 
-/// The tenant of this number.
+/// The tenant of this number, unless it is deleted: a shard may not know of that yet.
 pub(crate) fn tenant_of(api: &Api, id: TenantId) -> Result<Option<Tenant>, Refusal> {
-    api.ask_stale(&GetTenantNumbered { tenant: id })
+    let tenant = api.ask_stale(&GetTenantNumbered { tenant: id })?;
+    Ok(tenant.filter(|tenant| tenant.deleted.is_none()))
 }

@@ -172,6 +172,26 @@ async fn what_does_not_exist_is_answered_like_what_is_not_proven() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_source_of_a_deleted_tenant_proves_nothing() {
+    let harness = Harness::start().await;
+    let line = &harness.node.line;
+    let created = line.ask::<v1::CreateWebhookSourceResponse>(
+        harness.globex.key("admin"),
+        "CreateWebhookSource",
+        &create_source("late-shop"),
+    );
+    let secret = created.await.expect("the source is created").secret;
+    let path = "/v1/in/globex/late-shop".to_owned();
+    let message = Raw { path, ..signed(&harness, "late-shop", &secret, "msg_1", "{}") };
+    refused(&line.send(message.clone()).await, 400, "FIELD_INVALID");
+    let delete = v1::DeleteTenantRequest { tenant_id: "globex".into(), ..Default::default() };
+    let _: v1::DeleteTenantResponse = harness.ask("admin", "DeleteTenant", &delete).await;
+    harness.node.caught_up().await;
+    refused(&line.send(message).await, 401, "CREDENTIAL_INVALID");
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_proven_message_that_fits_no_session_is_refused_in_words() {
     let harness = Harness::start().await;
     let session = shipment(&harness).await;
