@@ -1,9 +1,9 @@
 //! ExportService: the records of a tenant as they were at one time, for auditors.
 //!
 //! Rows have no versions, so the export first waits until no record with its time or an earlier one can still appear: the
-//! clock has passed that time, and every shard has answered a command since. A shard decides one batch after the other and
-//! stamps each with the clock, so everything it decides from then on is later. A record belongs to the export if its own
-//! time does.
+//! clocks of all servers that lead have passed that time, and every shard has answered a command since. A shard decides one
+//! batch after the other and stamps each with its leader's clock, so everything it decides from then on is later. A record
+//! belongs to the export if its own time does.
 
 use switchward_state::delivery::DeliveryCommand;
 mod history;
@@ -16,6 +16,7 @@ use position::Position;
 use std::time::Duration;
 use switchward_api::v1::{self, export_service_server::ExportService};
 use switchward_machine::Time;
+use switchward_shard::{ClockAgreement, Failure};
 use switchward_state::delivery::AckEffect;
 use switchward_state::{Body, Command, Scope};
 use tonic::{Request, Response, Status};
@@ -25,6 +26,7 @@ use crate::api::{Api, Call};
 use crate::auth::roles;
 use crate::convert::timestamp;
 use crate::error::Refusal;
+use crate::limits::CLOCKS_APART_MS_MAX;
 use crate::pages::Page;
 use crate::refusals::refusal;
 use crate::{convert, names};
@@ -80,13 +82,14 @@ async fn export(
 /// Returns the time of an export that begins now, once no further record can belong to it.
 async fn begin(call: &Call<'_>, given: Option<Time>) -> Result<Time, Refusal> {
     let cluster = &call.api.cluster;
+    let behind_ms = behind_ms(cluster.clock_agreement()).map_err(refusal)?;
     let now = cluster.now();
     let at = given.unwrap_or(now);
     if at > now {
         return Err(Refusal::field("export_time", "must not be in the future"));
     }
     // A manual clock may stand still forever.
-    while call.api.clock.is_none() && cluster.now() <= at {
+    while call.api.clock.is_none() && cluster.now() <= at.after_ms(behind_ms) {
         tokio::time::sleep(CLOCK_LOOK).await;
     }
     let barrier = || {
@@ -97,4 +100,33 @@ async fn begin(call: &Call<'_>, given: Option<Time>) -> Result<Time, Refusal> {
     let passed = cluster.all().map(|shard| shard.submit(barrier()));
     try_join_all(passed).await.map_err(refusal)?;
     Ok(at)
+}
+
+/// How far the clock of a server that leads a shard may be behind this server's, milliseconds.
+///
+/// # Errors
+/// This server's clock was not compared yet: it may be ahead of all others, and records of days to come would belong to the
+/// export.
+fn behind_ms(clock: ClockAgreement) -> Result<u64, Failure> {
+    match clock {
+        ClockAgreement::Alone => Ok(0),
+        ClockAgreement::Unknown => Err(Failure::Electing),
+        ClockAgreement::Agrees | ClockAgreement::Undecided { .. } | ClockAgreement::Differs { .. } => {
+            Ok(CLOCKS_APART_MS_MAX)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_export_waits_for_the_clocks_of_the_other_servers() {
+        assert_eq!(behind_ms(ClockAgreement::Alone), Ok(0));
+        assert_eq!(behind_ms(ClockAgreement::Agrees), Ok(CLOCKS_APART_MS_MAX));
+        // By a clock that is ahead the server does not go, and by one that is behind the others have passed the time.
+        assert_eq!(behind_ms(ClockAgreement::Differs { by_ms: 3_600_000 }), Ok(CLOCKS_APART_MS_MAX));
+        assert_eq!(behind_ms(ClockAgreement::Unknown), Err(Failure::Electing));
+    }
 }
