@@ -106,7 +106,8 @@ impl<R: Record> State<R> {
         if expected != found {
             return Err(StoreError::WrongGroup { expected, found });
         }
-        let pass = Gate::enter(&self.0.gate);
+        // Held until the old state is removed, because the database is not opened again while its keyspace is held.
+        let _pass = Gate::enter(&self.0.gate);
         let generation = self.0.tables.read().generation + 1;
         let disk = self.0.store.keyspace(self.0.group, generation)?;
         if let Err(error) = fill(&disk, snapshot, &|_| true) {
@@ -119,7 +120,6 @@ impl<R: Record> State<R> {
             self.0.clean.lock().clear();
             mem::replace(&mut *tables, fresh)
         };
-        drop(pass);
         let Some(disk) = old.disk else { return Ok(()) };
         if let Err(error) = self.0.store.remove(disk) {
             tracing::warn!(%error, "failed to remove an old state; it stays on disk until its group is reopened");

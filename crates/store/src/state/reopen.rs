@@ -8,11 +8,7 @@ use super::{
     gate::{Gate, Pass},
     rows::Tables,
 };
-use crate::{
-    GroupId, StoreError,
-    limits::{SPACE_WAIT_MAX, SPACE_WAITS},
-};
-use backon::BackoffBuilder as _;
+use crate::{GroupId, StoreError};
 use fjall::Keyspace;
 use parking_lot::{Mutex, RwLockWriteGuard};
 use std::{
@@ -22,7 +18,6 @@ use std::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    thread,
 };
 
 /// The state that is needed to open the database again.
@@ -130,15 +125,7 @@ impl<R: Record> State<R> {
         };
         let passes: Vec<Pass> = states.iter().map(|(_, state)| state.enter()).collect();
         let mut closed: Vec<_> = states.iter().map(|(group, state)| (*group, state.close())).collect();
-        let mut waits = SPACE_WAITS.build();
-        // Readers that began before still hold the old database for a moment, and so its lock.
-        while let Err(error) = store.reopen() {
-            let wait = waits.next().unwrap_or(SPACE_WAIT_MAX);
-            if wait >= SPACE_WAIT_MAX && !store.dir.disk().caused(&error) {
-                return Err(error);
-            }
-            thread::sleep(wait);
-        }
+        store.reopen()?;
         for (group, state) in &mut closed {
             let disk = store.keyspace(*group, state.generation())?;
             state.open(disk);

@@ -7,12 +7,13 @@ use crate::{
     forms,
     journal::{Follower, Synced},
     limits::{
-        CLEAN_BYTES_DEFAULT, INGESTED_BYTES_MIN, STATE_CACHE_BYTES, STATE_JOURNAL_BYTES_MAX,
-        STATE_MEMTABLE_BYTES,
+        CLEAN_BYTES_DEFAULT, INGESTED_BYTES_MIN, SPACE_WAIT_MAX, SPACE_WAITS, STATE_CACHE_BYTES,
+        STATE_JOURNAL_BYTES_MAX, STATE_MEMTABLE_BYTES,
     },
     mark::Mark,
     scrub,
 };
+use backon::BackoffBuilder as _;
 use fjall::{
     CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
     config::{CompressionPolicy, PartitioningPolicy},
@@ -25,6 +26,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
+    thread,
 };
 
 /// A keyspace that exists while a scrub is under way.
@@ -147,7 +149,11 @@ impl StoreInner {
         self.database.read().clone().expect("the database is open while the lock is free")
     }
 
-    /// Closes the database and opens it again. The caller must hold everything that could use it meanwhile.
+    /// Closes the database and opens it again. The caller must hold all keyspaces meanwhile. Nobody finds the database closed:
+    /// the locks are held until it is open.
+    ///
+    /// # Errors
+    /// If it cannot be opened: the process must end.
     pub(super) fn reopen(&self) -> Result<(), StoreError> {
         // Locked in the order of a sync.
         let mut journal = self.journal.lock();
@@ -156,8 +162,23 @@ impl StoreInner {
         // What was written and not synced may be cut off.
         *journal = Follower::new(self.dir.state());
         let (_, synced) = Mark::open(self.dir.state_synced())?;
-        *database = Some(open(&self.dir, synced)?);
-        Ok(())
+        let mut waits = SPACE_WAITS.build();
+        loop {
+            match open(&self.dir, synced) {
+                Ok(opened) => {
+                    *database = Some(opened);
+                    return Ok(());
+                }
+                // Readers that began before still hold the old database for a moment, and so its lock.
+                Err(error) => {
+                    let wait = waits.next().unwrap_or(SPACE_WAIT_MAX);
+                    if wait >= SPACE_WAIT_MAX && !self.dir.disk().caused(&error) {
+                        return Err(error);
+                    }
+                    thread::sleep(wait);
+                }
+            }
+        }
     }
 
     /// Opens or creates a keyspace. The options apply to a new one; fjall stores them with it.
@@ -193,17 +214,16 @@ impl StoreInner {
             let all = all.collect::<Result<Vec<_>, _>>().map_err(StoreError::database("open a state"))?;
             scrub::step(step, &database, &all)
         })?;
-        self.remove(self.filler()?)?;
+        let database = self.database();
+        let removed = database.delete_keyspace(filler(&database)?);
+        drop(database);
+        removed.map_err(StoreError::database("remove a state"))?;
         Ok(self.dir.free_removed() && whole)
     }
 
-    fn filler(&self) -> Result<Keyspace, StoreError> {
-        let filler = self.database().keyspace(FILLER, KeyspaceCreateOptions::default);
-        filler.map_err(StoreError::database("open a state"))
-    }
-
     fn fill(&self, bytes: usize) -> Result<(), StoreError> {
-        self.filler()?.insert("zeros", vec![0; bytes]).map_err(StoreError::database("fill a journal"))
+        let filler = filler(&self.database())?;
+        filler.insert("zeros", vec![0; bytes]).map_err(StoreError::database("fill a journal"))
     }
 
     pub(super) fn mark(&self) -> Result<(), StoreError> {
@@ -245,6 +265,11 @@ impl StoreInner {
     }
 }
 
+fn filler(database: &Database) -> Result<Keyspace, StoreError> {
+    let filler = database.keyspace(FILLER, KeyspaceCreateOptions::default);
+    filler.map_err(StoreError::database("open a state"))
+}
+
 fn prefix(group: GroupId) -> String {
     format!("state-{:016x}-", group.0)
 }
@@ -276,5 +301,31 @@ impl Drop for Claim {
     fn drop(&mut self) {
         self.store.reopening.remove(self.group);
         self.store.open.lock().remove(&self.group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_needs_the_database_while_it_is_opened_again_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let StateStore(store) = StateStore::open(&DataDir::open(folder.path()).unwrap()).unwrap();
+        drop(store.keyspace(GroupId(1), 1).unwrap());
+        // A reader that holds the old database, and so its lock.
+        let old = store.database();
+        let is_open = || store.database.try_read().is_some_and(|database| database.is_some());
+        thread::scope(|scope| {
+            let reopened = scope.spawn(|| store.reopen());
+            while is_open() && !reopened.is_finished() {
+                thread::yield_now();
+            }
+            let synced = scope.spawn(|| store.sync());
+            drop(old);
+            reopened.join().unwrap().unwrap();
+            synced.join().unwrap().unwrap();
+        });
+        assert_eq!(store.generations(GroupId(1)), [1]);
     }
 }
