@@ -259,11 +259,12 @@ impl Backup {
         if let Some(odd) = manifest.files.iter().find(|file| !is_ours(&file.name)) {
             return Err(damaged(format!("{:?} is not a file of a backup", odd.name)));
         }
-        let groups: Vec<Option<u64>> = (0..=u64::from(manifest.shards)).map(Some).collect();
+        // Not collected: a damaged number may be large.
+        let groups = (0..=u64::from(manifest.shards)).map(Some);
         let mut found: Vec<Option<u64>> =
             manifest.files.iter().map(|file| file.group).filter(Option::is_some).collect();
         found.sort_unstable();
-        if found != groups {
+        if !found.into_iter().eq(groups) {
             return Err(damaged(format!(
                 "it does not contain the rows of exactly {} shards",
                 manifest.shards
@@ -364,6 +365,16 @@ mod tests {
         let golden = include_str!("../tests/golden/backup_manifest.v1.json");
         assert_eq!(serde_json::to_string_pretty(&manifest).unwrap(), golden.trim());
         assert_eq!(serde_json::from_str::<BackupManifest>(golden).unwrap(), manifest);
+    }
+
+    #[test]
+    fn a_damaged_number_of_shards_is_reported_whatever_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let golden = include_str!("../tests/golden/backup_manifest.v1.json");
+        let damaged = golden.replace("\"shards\": 1", "\"shards\": 4294967295");
+        std::fs::write(folder.path().join(MANIFEST), damaged).unwrap();
+        let error = Backup::open(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("the rows of exactly 4294967295 shards"), "{error}");
     }
 
     #[test]
