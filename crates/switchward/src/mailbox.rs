@@ -133,10 +133,12 @@ impl Mailbox {
     /// The file cannot be read or written.
     pub(crate) fn open(folder: &Path, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
         let file = folder.join(FILE);
-        let text = match fs::read_to_string(&file) {
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        let bytes = match fs::read(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             read => read.with_context(|| format!("failed to read {}", file.display()))?,
         };
+        // A line may end within a character.
+        let text = String::from_utf8_lossy(&bytes);
         let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
         let mut kept: VecDeque<SentMail> = lines.map(Line::kept).collect();
         kept.drain(..kept.len().saturating_sub(KEPT_MAX));
@@ -192,5 +194,22 @@ impl Post for Mailbox {
             state.kept.pop_front();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchward_shard::ManualClock;
+
+    use super::*;
+
+    #[test]
+    fn a_line_that_ends_within_a_character_is_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(FILE);
+        fs::write(&file, b"{\"id\":\"caf\xc3").unwrap();
+        let mailbox = Mailbox::open(folder.path(), Arc::new(ManualClock::new(Time(0)))).unwrap();
+        assert!(mailbox.all().is_empty());
+        assert_eq!(fs::read(&file).unwrap(), b"");
     }
 }
