@@ -115,7 +115,7 @@ pub struct BackupOf {
 /// caller writes the manifest.
 ///
 /// # Errors
-/// If the rows cannot be read or the sink cannot be written.
+/// If the rows or a mail cannot be read or the sink cannot be written.
 pub fn write_backup<R: Record>(
     dir: &DataDir,
     cut: &Cut<R>,
@@ -138,8 +138,14 @@ pub fn write_backup<R: Record>(
         else {
             continue;
         };
-        // A mail that was deleted meanwhile is not part of the backup.
-        let Some(mut from) = is_ours(&name).then(|| File::open(&path).ok()).flatten() else { continue };
+        if !is_ours(&name) {
+            continue;
+        }
+        let mut from = match File::open(&path) {
+            // A mail that was deleted meanwhile is not part of the backup.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            opened => opened.map_err(failed("open", &path))?,
+        };
         let mut to = begin(sink, &name)?;
         io::copy(&mut from, &mut to).map_err(failed("copy", &path))?;
         files.push(to.end(None)?);

@@ -2,6 +2,7 @@ use crate::support::{Text, apply, text};
 use std::{
     collections::BTreeMap,
     fs,
+    os::unix::fs::symlink,
     path::Path,
     sync::Mutex,
     sync::atomic::{AtomicBool, Ordering::SeqCst},
@@ -51,6 +52,22 @@ fn restored(folder: &Path, data: &Path) -> DataDir {
 
 fn texts(state: &State<Text>) -> BTreeMap<String, String> {
     crate::support::rows(state).into_iter().collect()
+}
+
+#[test]
+fn a_mail_that_cannot_be_opened_ends_the_backup_and_one_that_was_deleted_does_not() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(root.path().join("data")).unwrap();
+    let states = states(&dir, 1);
+    apply(&states[0], [("a", text("a row"))], "an entry");
+    let mails = dir.path().join("quarantine");
+    fs::create_dir(&mails).unwrap();
+    // The target of the link is missing, as a mail is that is deleted after the folder was listed.
+    symlink("gone", mails.join("0a.mail")).unwrap();
+    back_up(&dir, &states, &root.path().join("backup")).unwrap();
+    symlink("0b.mail", mails.join("0b.mail")).unwrap();
+    let error = back_up(&dir, &states, &root.path().join("another")).unwrap_err().to_string();
+    assert!(error.contains("0b.mail"), "{error}");
 }
 
 #[test]
