@@ -139,7 +139,7 @@ async fn round(shard: &Shard, most: usize, context: &Context, out: &mut Out) -> 
                 continue;
             }
             match pack(shard, &view, context, &due).await? {
-                Packing::Packed(packed) => ready.push(packed),
+                Packing::Packed(packed) => ready.push(*packed),
                 Packing::Nothing => {}
                 Packing::Later(wait) => {
                     later = Some(wait);
@@ -252,7 +252,7 @@ struct Packed {
 /// What came of the preparation of an effect.
 enum Packing {
     /// It is to be published.
-    Packed(Packed),
+    Packed(Box<Packed>),
     /// It does not go out now.
     Nothing,
     /// It cannot be counted now; it is worth trying again after this time.
@@ -293,7 +293,7 @@ async fn pack(
         Admitted::Later(wait) => return Ok(Packing::Later(wait)),
     };
     let sent = Sent { attempt, stream, destination, counted, until: Instant::now() + LOST };
-    Ok(Packing::Packed(Packed { due: named, envelope, sent }))
+    Ok(Packing::Packed(Box::new(Packed { due: named, envelope, sent })))
 }
 
 /// Publishes effects in their order, without waiting for one before the next. What the bus has is in flight, also if

@@ -175,10 +175,11 @@ async fn what_does_not_exist_is_answered_like_what_is_not_proven() {
 async fn a_source_of_a_deleted_tenant_proves_nothing() {
     let harness = Harness::start().await;
     let line = &harness.node.line;
+    let create = create_source("late-shop");
     let created = line.ask::<v1::CreateWebhookSourceResponse>(
         harness.globex.key("admin"),
         "CreateWebhookSource",
-        &create_source("late-shop"),
+        &create,
     );
     let secret = created.await.expect("the source is created").secret;
     let path = "/v1/in/globex/late-shop".to_owned();
