@@ -160,7 +160,7 @@ async fn a_revoked_key_ends_it_at_once() {
     harness.node.end().await;
 }
 
-/// Adds so many events to a session that the server cannot send them all ahead of a reader. Returns the newest
+/// Adds more events to a session than the server can send ahead of a reader. Returns the newest
 /// sequence.
 async fn many_long_events(harness: &Harness, name: &str) -> u64 {
     let note = "x".repeat(NOTE_BYTES_MAX);
