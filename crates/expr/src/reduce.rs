@@ -1,5 +1,7 @@
 //! How a value that is recorded to a key merges with the key's old value.
 
+use std::collections::BTreeMap;
+
 use minicbor::{CborLen, Decode, Encode};
 use serde_json::Value;
 
@@ -176,11 +178,12 @@ fn append(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -> Re
         Some(one) => vec![one.clone()],
     };
     let items = if let Value::Array(items) = new { items } else { vec![new] };
+    let mut known = (reducer == Reducer::UniqueAppend).then(|| Known::of(&list));
     for item in items {
         if ty != DataType::List && !ty.covers(&item) {
             return Err(Clash::Type(ty));
         }
-        if reducer == Reducer::UniqueAppend && list.iter().any(|known| value::equal(known, &item)) {
+        if known.as_mut().is_some_and(|known| !known.is_new(&list, &item)) {
             continue;
         }
         if list.len() >= LIST_ITEMS_MAX {
@@ -189,6 +192,39 @@ fn append(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -> Re
         list.push(item);
     }
     Ok(Value::Array(list))
+}
+
+/// The items of a list by what equal ones have in common, so that an item is compared with few of them.
+struct Known {
+    positions: BTreeMap<Vec<u8>, Vec<usize>>,
+}
+
+impl Known {
+    fn of(list: &[Value]) -> Self {
+        let mut known = Self { positions: BTreeMap::new() };
+        for (position, item) in list.iter().enumerate() {
+            known.bucket(item).push(position);
+        }
+        known
+    }
+
+    /// The positions of the items that may equal this one.
+    fn bucket(&mut self, item: &Value) -> &mut Vec<usize> {
+        let mut key = Vec::new();
+        value::bucket(item, &mut key);
+        self.positions.entry(key).or_default()
+    }
+
+    /// Returns true if the list has no item that equals this one, which then counts as its next.
+    fn is_new(&mut self, list: &[Value], item: &Value) -> bool {
+        let bucket = self.bucket(item);
+        let mut same = bucket.iter().filter_map(|position| list.get(*position));
+        let is_new = !same.any(|known| value::equal(known, item));
+        if is_new {
+            bucket.push(list.len());
+        }
+        is_new
+    }
 }
 
 fn merge(old: Option<&Value>, new: Value) -> Result<Value, Clash> {
@@ -325,7 +361,59 @@ mod tests {
         assert_eq!(put(full.clone(), Reducer::UniqueAppend, json!(0)), Ok(full));
     }
 
+    /// Numbers that are the same only as floats are compared exactly, as all others are.
+    #[test]
+    fn large_numbers_are_unique_by_their_value() {
+        let (even, odd) = (9_007_199_254_740_992_u64, 9_007_199_254_740_993_u64);
+        let list = json!([even, [odd], {"a": odd}]);
+        let more = json!([odd, even, [even], [odd], {"a": odd}, {"a": even}]);
+        let all = json!([even, [odd], {"a": odd}, odd, [even], {"a": even}]);
+        assert_eq!(put(list, Reducer::UniqueAppend, more), Ok(all));
+    }
+
+    #[test]
+    fn long_lists_are_made_unique() {
+        let old = Value::from((0..5_000).collect::<Vec<u32>>());
+        let new = Value::from((2_500..10_000).collect::<Vec<u32>>());
+        let made = put(old, Reducer::UniqueAppend, new);
+        assert_eq!(made, Ok(Value::from((0..10_000).collect::<Vec<u32>>())));
+    }
+
+    /// A value with numbers that are written in several ways.
+    fn item() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            (-2_i32..3).prop_map(Value::from),
+            (-2_i32..3).prop_map(|whole| json!(f64::from(whole))),
+            (-2_i32..3).prop_map(|whole| json!(f64::from(whole) / 2.0)),
+            Just(json!(-0.0)),
+            "[ab1]{0,2}".prop_map(Value::from),
+            any::<bool>().prop_map(Value::from),
+            Just(Value::Null),
+        ]
+        .prop_recursive(2, 8, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::btree_map("[ab]", inner, 0..3)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
     proptest! {
+        #[test]
+        fn unique_lists_are_those_of_comparing_all_items(
+            old in prop::collection::vec(item(), 0..8),
+            new in prop::collection::vec(item(), 0..8),
+        ) {
+            let mut all = old.clone();
+            for item in &new {
+                if !all.iter().any(|known| value::equal(known, item)) {
+                    all.push(item.clone());
+                }
+            }
+            prop_assert_eq!(put(json!(old), Reducer::UniqueAppend, json!(new)), Ok(json!(all)));
+        }
+
         #[test]
         fn sums_are_those_of_integers(a in any::<i32>(), b in any::<i32>()) {
             prop_assert_eq!(put(json!(a), Reducer::Increment, json!(b)), Ok(json!(i64::from(a) + i64::from(b))));

@@ -19,6 +19,46 @@ pub(crate) fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// Appends bytes to a key that are the same for equal values. Values that differ have other bytes, except for numbers that
+/// are equal as floats.
+pub(crate) fn bucket(value: &Value, key: &mut Vec<u8>) {
+    match value {
+        Value::Null => key.push(0),
+        Value::Bool(is) => key.extend([1, u8::from(*is)]),
+        Value::Number(number) => {
+            key.push(2);
+            let float = Amount::of_number(number).map_or(0.0, Amount::float);
+            key.extend(float.to_bits().to_be_bytes());
+        }
+        Value::String(text) => {
+            key.push(3);
+            bucket_text(text, key);
+        }
+        Value::Array(items) => {
+            key.push(4);
+            key.extend(items.len().to_be_bytes());
+            for item in items {
+                bucket(item, key);
+            }
+        }
+        Value::Object(map) => {
+            key.push(5);
+            key.extend(map.len().to_be_bytes());
+            let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            for (name, value) in fields {
+                bucket_text(name, key);
+                bucket(value, key);
+            }
+        }
+    }
+}
+
+fn bucket_text(text: &str, key: &mut Vec<u8>) {
+    key.extend(text.len().to_be_bytes());
+    key.extend(text.as_bytes());
+}
+
 /// A number to compare and to count with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Amount {
