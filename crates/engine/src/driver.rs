@@ -3,7 +3,7 @@
 use switchward_machine::{
     ActIx, EndReason, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Port, RunId, Target, Trigger,
 };
-use switchward_state::limits::{ENTRIES_MAX, TRAIL_BYTES_MAX};
+use switchward_state::limits::{ENTRIES_MAX, TRAIL_BYTES_MAX, TURN_FUEL_OF_NEXT};
 use switchward_state::run::{EndComment, FaultCause, RunEvent};
 use switchward_state::{ReadRows as _, ViewError};
 
@@ -34,6 +34,8 @@ fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(), Stop> {
     loop {
         next = match next {
             Next::Enter(node) => enter(turn, run, node)?,
+            // All that follows begins with an act or with a guard.
+            Next::Begin(_) if turn.fuel.is_used_up() => Next::Fault(FaultCause::TurnFuel.into()),
             Next::Begin(act) => acts::begin(turn, run, act)?,
             Next::Ended(port) => ended(turn, run, port)?,
             Next::Settle(port) => settle(turn, run, port)?,
@@ -114,7 +116,12 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
     let known = before.as_ref().map(|choice| choice.judged.as_slice()).unwrap_or_default();
     for (at, exit) in node.exits.iter().enumerate().filter(|(_, exit)| listens(exit)) {
         let at = position(at)?;
-        match looked.verdict(at, &exit.guard, known, &mut turn.patterns) {
+        let verdict = looked.verdict(at, &exit.guard, known, &mut turn.patterns);
+        // An unknown part of it would count as one that does not hold.
+        if turn.fuel.is_used_up() {
+            return Ok(Some(Next::Fault(FaultCause::TurnFuel.into())));
+        }
+        match verdict {
             GuardResult::Pass => return Ok(Some(Next::Try(at))),
             GuardResult::Fail => {}
             GuardResult::Error(fault) => return Ok(Some(Next::Fault(fault))),
@@ -250,6 +257,7 @@ fn over(
     let next = session.queue.first().copied().filter(|_| session.root == run);
     drop(session);
     let Some(next) = next else { return Ok(None) };
+    turn.fuel.refill(TURN_FUEL_OF_NEXT);
     turn.emit(RunEvent::Activated { run: next })?;
     let start = turn.machine(&*turn.run(next)?)?.start;
     Ok(Some((next, Next::Enter(start))))

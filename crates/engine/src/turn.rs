@@ -1,7 +1,7 @@
 //! The working object of one command.
 
 use std::sync::Arc;
-use switchward_expr::Patterns;
+use switchward_expr::{Fuel, Patterns};
 use switchward_machine::{
     Digest, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Time, WaitOn,
     reserved_keys::REPLY_TOKEN,
@@ -9,7 +9,7 @@ use switchward_machine::{
 use switchward_state::approval::{MailKey, MailToken, Settled, TokenUse};
 use switchward_state::catalogue::Directory;
 use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, EffectSource};
-use switchward_state::limits::CALL_DEPTH_MAX;
+use switchward_state::limits::{CALL_DEPTH_MAX, EVENT_FUEL, TURN_FUEL};
 use switchward_state::run::Run;
 use switchward_state::session::{Removing, ReplyMark, Session};
 use switchward_state::work::{OpenItemBody, WorkEvent};
@@ -54,6 +54,8 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) budget: Budget,
     /// The regular expressions that it has compiled.
     pub(crate) patterns: Patterns,
+    /// What it may still compute.
+    pub(crate) fuel: Fuel,
     /// The nodes that were entered in this turn, in their order, with their machines.
     pub(crate) trail: Vec<(Digest, NodeIx)>,
     /// The original requester, if it differs from the command's actor. Deciding a gate does not make the decider a
@@ -76,6 +78,7 @@ impl<'a, 'b> Turn<'a, 'b> {
             events: Vec::new(),
             budget: Budget::default(),
             patterns: Patterns::default(),
+            fuel: Fuel::new(TURN_FUEL),
             trail: Vec::new(),
             asker: None,
             trace: command.trace.clone(),
@@ -111,7 +114,10 @@ impl<'a, 'b> Turn<'a, 'b> {
     pub(crate) fn emit(&mut self, event: impl Into<Event>) -> Result<(), ViewError> {
         let event = event.into();
         apply(self.rows, &self.site, &event)?;
+        let before = self.budget.bytes();
         self.budget.count(&event);
+        self.fuel.spend(EVENT_FUEL);
+        self.fuel.spend_bytes(self.budget.bytes().saturating_sub(before), 1);
         self.events.push(event);
         Ok(())
     }

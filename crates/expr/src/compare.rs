@@ -7,9 +7,10 @@ use minicbor::{CborLen, Decode, Encode};
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
+use crate::fuel::{Fuel, weight};
 use crate::limits::{
-    REGEX_BYTES_MAX, REGEX_COMPILED_BYTES_MAX, REGEX_COMPILED_BYTES_MIN, REGEX_NEST_MAX,
-    REGEXES_COMPILED_BYTES_MAX,
+    REGEX_BYTES_MAX, REGEX_BYTES_PER_FUEL, REGEX_COMPILED_BYTES_MAX, REGEX_COMPILED_BYTES_MIN,
+    REGEX_NEST_MAX, REGEXES_COMPILED_BYTES_MAX,
 };
 use crate::value::{self, Amount};
 
@@ -103,14 +104,24 @@ pub enum CompareError {
     /// All of them together are compiled larger than [`REGEXES_COMPILED_BYTES_MAX`].
     #[error("is beyond what all regular expressions together may need")]
     PatternsTooLarge,
+    /// The fuel is used up.
+    #[error("takes too much work")]
+    Fuel,
 }
 
 /// Compiled regular expressions: each is compiled once, and all of them within a bound, because compiling takes far more
 /// time than any other comparison.
 #[derive(Debug)]
 pub struct Patterns {
-    compiled: BTreeMap<String, Regex>,
+    compiled: BTreeMap<String, Compiled>,
     bytes_left: usize,
+}
+
+#[derive(Debug)]
+struct Compiled {
+    regex: Regex,
+    /// The limit within which it was compiled.
+    bytes: usize,
 }
 
 impl Default for Patterns {
@@ -120,12 +131,22 @@ impl Default for Patterns {
 }
 
 impl Patterns {
-    /// The same as [`compare`].
+    /// The same as [`compare`], with work that is taken from `fuel`.
     ///
     /// # Errors
-    /// The right side of `matches` is no usable pattern, see [`check`](Self::check).
-    pub fn compare(&mut self, left: Option<&Value>, op: CmpOp, right: &Value) -> Result<bool, CompareError> {
+    /// The right side of `matches` is no usable pattern, see [`check`](Self::check), or the fuel is used up.
+    pub fn compare(
+        &mut self,
+        left: Option<&Value>,
+        op: CmpOp,
+        right: &Value,
+        fuel: &Fuel,
+    ) -> Result<bool, CompareError> {
         let Some(left) = left else { return Ok(matches!(op, CmpOp::Neq | CmpOp::NotIn)) };
+        fuel.spend(read(left, op, right));
+        if fuel.is_used_up() {
+            return Err(CompareError::Fuel);
+        }
         Ok(match op {
             CmpOp::Eq => value::equal(left, right),
             CmpOp::Neq => !value::equal(left, right),
@@ -138,7 +159,13 @@ impl Patterns {
             CmpOp::Contains => contains(left, right),
             CmpOp::Matches => {
                 let pattern = right.as_str().ok_or(CompareError::NotText)?;
-                self.compiled(pattern)?.is_match(&value::text(left))
+                let (compiled, text) = (self.compiled(pattern)?, value::text(left));
+                let states = u64::try_from(compiled.bytes / REGEX_BYTES_PER_FUEL).unwrap_or(u64::MAX);
+                fuel.spend_bytes(text.len(), states);
+                if fuel.is_used_up() {
+                    return Err(CompareError::Fuel);
+                }
+                compiled.regex.is_match(&text)
             }
         })
     }
@@ -151,16 +178,16 @@ impl Patterns {
         self.compiled(pattern).map(|_| ())
     }
 
-    fn compiled(&mut self, pattern: &str) -> Result<&Regex, CompareError> {
+    fn compiled(&mut self, pattern: &str) -> Result<&Compiled, CompareError> {
         if !self.compiled.contains_key(pattern) {
-            let regex = self.compile(pattern)?;
-            self.compiled.insert(pattern.to_owned(), regex);
+            let compiled = self.compile(pattern)?;
+            self.compiled.insert(pattern.to_owned(), compiled);
         }
         self.compiled.get(pattern).ok_or(CompareError::BadPattern)
     }
 
     /// Compiles a pattern. Its size is not known before, so larger and larger limits are tried, and each try counts.
-    fn compile(&mut self, pattern: &str) -> Result<Regex, CompareError> {
+    fn compile(&mut self, pattern: &str) -> Result<Compiled, CompareError> {
         if pattern.len() > REGEX_BYTES_MAX {
             return Err(CompareError::PatternTooLarge);
         }
@@ -169,7 +196,7 @@ impl Patterns {
             self.bytes_left = self.bytes_left.checked_sub(limit).ok_or(CompareError::PatternsTooLarge)?;
             match build(pattern, limit) {
                 Err(CompareError::PatternTooLarge) if limit < REGEX_COMPILED_BYTES_MAX => limit *= 4,
-                built => return built,
+                built => return built.map(|regex| Compiled { regex, bytes: limit }),
             }
         }
     }
@@ -184,7 +211,29 @@ impl Patterns {
 /// # Errors
 /// The right side of `matches` is no usable pattern, see [`Patterns::check`].
 pub fn compare(left: Option<&Value>, op: CmpOp, right: &Value) -> Result<bool, CompareError> {
-    Patterns::default().compare(left, op, right)
+    Patterns::default().compare(left, op, right, &Fuel::unlimited())
+}
+
+/// What the two sides cost at most before a pattern is looked for: lists are gone through, texts are read, and of two values
+/// no more is compared than the smaller one has.
+fn read(left: &Value, op: CmpOp, right: &Value) -> u64 {
+    match op {
+        CmpOp::Eq | CmpOp::Neq | CmpOp::In | CmpOp::NotIn => weight(right).saturating_mul(2),
+        CmpOp::Gt | CmpOp::Gte | CmpOp::Lt | CmpOp::Lte => {
+            top(left).saturating_add(top(right)).saturating_mul(4)
+        }
+        CmpOp::Contains if left.is_array() => weight(left).saturating_mul(2),
+        CmpOp::Contains => top(left).saturating_add(top(right)).saturating_mul(2),
+        CmpOp::Matches => weight(left).saturating_mul(2),
+    }
+}
+
+/// The weight of a value without what is in it.
+fn top(value: &Value) -> u64 {
+    match value {
+        Value::Array(_) | Value::Object(_) => weight(&Value::Null),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => weight(value),
+    }
 }
 
 fn build(pattern: &str, size_limit: usize) -> Result<Regex, CompareError> {

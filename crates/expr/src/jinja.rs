@@ -65,7 +65,8 @@ use minijinja::value::{Serde, Value as Made};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior};
 use serde_json::Value;
 
-use crate::limits::DATA_DEPTH_MAX;
+use crate::fuel::Fuel;
+use crate::limits::{DATA_DEPTH_MAX, JINJA_SOURCE_FUEL, JINJA_STEP_FUEL, JINJA_WORK_FUEL};
 use meter::{Meter, Over};
 pub use names::mentions;
 pub use reads::{Reads, reads};
@@ -141,16 +142,39 @@ pub fn render(
     escape: Escape,
     limits: &JinjaLimits,
 ) -> Result<String, RenderError> {
+    render_within(source, context, escape, limits, &Fuel::unlimited())
+}
+
+/// The same, with work that is taken from `fuel`; what it lacks is for the caller to notice. A rendering that fails may
+/// cost as much as the longest.
+///
+/// # Errors
+/// As [`RenderError`] says.
+pub fn render_within(
+    source: &str,
+    context: &Value,
+    escape: Escape,
+    limits: &JinjaLimits,
+    fuel: &Fuel,
+) -> Result<String, RenderError> {
+    fuel.spend_bytes(source.len(), JINJA_SOURCE_FUEL);
+    fuel.spend_reads(context, 3);
     if nests_deeper(context, DATA_DEPTH_MAX) {
         return Err(RenderError::Depth);
     }
     let data = Made::from(Serde(context));
     let names = [("gathered_data", data.clone()), ("gathered", data)];
-    run(source, Made::from_pairs(names), escape, limits)
+    run(source, Made::from_pairs(names), escape, limits, fuel)
 }
 
 /// Renders a body whose top-level names are the keys of `root`, which is a dictionary.
-fn run(source: &str, root: Made, escape: Escape, limits: &JinjaLimits) -> Result<String, RenderError> {
+fn run(
+    source: &str,
+    root: Made,
+    escape: Escape,
+    limits: &JinjaLimits,
+    fuel: &Fuel,
+) -> Result<String, RenderError> {
     let source = compile::plain_line_ends(source);
     let code = compile::compile(&source)?;
     let meter = Arc::new(Meter::new(limits));
@@ -175,23 +199,28 @@ fn run(source: &str, root: Made, escape: Escape, limits: &JinjaLimits) -> Result
     };
     let mut result = String::new();
     let done = execute(&environment, &code, root, escaping, &mut result);
+    let steps = done.as_ref().map_or(limits.fuel, |steps| *steps);
+    fuel.spend(steps.saturating_mul(JINJA_STEP_FUEL));
+    fuel.spend(meter.used(limits).saturating_mul(JINJA_WORK_FUEL));
     match done {
-        Ok(()) if result.len() > limits.bytes => Err(RenderError::TooLong),
-        Ok(()) => Ok(result),
+        Ok(_) if result.len() > limits.bytes => Err(RenderError::TooLong),
+        Ok(_) => Ok(result),
         Err(error) => Err(reason(&error, &meter)),
     }
 }
 
+/// Returns how many steps it took.
 fn execute(
     environment: &Environment<'_>,
     code: &minijinja::machinery::Instructions<'_>,
     root: Made,
     escaping: AutoEscape,
     result: &mut String,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let blocks = BTreeMap::new();
     let mut out = make_string_output(result);
-    eval(environment, code, root, &blocks, &mut out, escaping).map(|_| ())
+    let (_, state) = eval(environment, code, root, &blocks, &mut out, escaping)?;
+    Ok(state.fuel_levels().map_or(0, |(used, _)| used))
 }
 
 /// Maps an error of minijinja.

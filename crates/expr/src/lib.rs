@@ -2,13 +2,14 @@
 //! transforms, markdown.
 //!
 //! Two kinds of template: [`Braces`] for short texts, [`render`] for the bodies of messages. [`compare`] compares
-//! values; [`reduce`] merges a recorded value into the data.
+//! values; [`reduce`] merges a recorded value into the data. [`Fuel`] counts the work of several of them.
 //!
 //! This crate must never know: what a machine is, a format's source text, a clock, IO, randomness, where a value comes
 //! from. Every function is a function of its arguments; no input makes one panic, and each bound is in [`limits`].
 
 mod brace;
 mod compare;
+mod fuel;
 mod jinja;
 pub mod limits;
 mod markdown;
@@ -22,7 +23,10 @@ mod value;
 
 pub use brace::{Braces, TooLong, braces_mentions};
 pub use compare::{CmpOp, CompareError, Patterns, compare};
-pub use jinja::{Escape, JinjaError, JinjaLimits, Reads, RenderError, check, mentions, reads, render};
+pub use fuel::{Fuel, weight};
+pub use jinja::{
+    Escape, JinjaError, JinjaLimits, Reads, RenderError, check, mentions, reads, render, render_within,
+};
 pub use markdown::to_html;
 pub use mention::{Mention, Name, NameKind};
 pub use path::{Path, PathError};

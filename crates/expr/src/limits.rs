@@ -28,6 +28,9 @@ pub const REGEX_COMPILED_BYTES_MAX: usize = 1024 * 1024;
 pub const REGEX_COMPILED_BYTES_MIN: usize = 4 * 1024;
 /// Regular expressions of one workflow, or those that one step compiles, bytes: about half a second of work.
 pub const REGEXES_COMPILED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a compiled regular expression that cost one unit of fuel for each byte of a text: in the worst case each of its
+/// states is looked at for each of them.
+pub const REGEX_BYTES_PER_FUEL: usize = 32;
 /// A regular expression as written, bytes.
 pub const REGEX_BYTES_MAX: usize = 4096;
 /// Groups nested in a regular expression.
@@ -44,3 +47,13 @@ pub const MARKDOWN_BYTES_MAX: usize = 256 * 1024;
 pub const HTML_BYTES_MAX: usize = 1024 * 1024;
 /// A mail body whose own text is looked for, bytes; the rest is not read.
 pub const MAIL_BYTES_MAX: usize = 1024 * 1024;
+/// Fuel to read one value, or one key of a dictionary.
+pub const VALUE_FUEL: u64 = 16;
+/// Fuel for the memory of one text, list or dictionary.
+pub const ALLOCATION_FUEL: u64 = 16;
+/// Fuel for one step of a body.
+pub const JINJA_STEP_FUEL: u64 = 100;
+/// Fuel for one unit of work of a body.
+pub const JINJA_WORK_FUEL: u64 = 4;
+/// Fuel to compile one byte of a body.
+pub const JINJA_SOURCE_FUEL: u64 = 64;

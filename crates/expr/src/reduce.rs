@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use minicbor::{CborLen, Decode, Encode};
 use serde_json::Value;
 
+use crate::fuel::Fuel;
 use crate::limits::LIST_ITEMS_MAX;
 use crate::value::{self, Amount};
 
@@ -137,19 +138,27 @@ pub enum Clash {
 /// declared type is `list` or `any` for items of any kind; another type is that of the items. Every other reducer takes
 /// values of the declared type only. Whole numbers are added exactly.
 ///
+/// The work is taken from `fuel`; what it lacks is for the caller to notice.
+///
 /// # Errors
 /// As [`Clash`] says.
-pub fn reduce(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -> Result<Value, Clash> {
+pub fn reduce(
+    old: Option<&Value>,
+    reducer: Reducer,
+    ty: DataType,
+    new: Value,
+    fuel: &Fuel,
+) -> Result<Value, Clash> {
     let old = old.filter(|old| !old.is_null());
     match reducer {
-        Reducer::Append | Reducer::UniqueAppend => return append(old, reducer, ty, new),
+        Reducer::Append | Reducer::UniqueAppend => return append(old, reducer, ty, new, fuel),
         Reducer::Overwrite | Reducer::MergeDict | Reducer::Increment => {}
     }
     if !ty.covers(&new) {
         return Err(Clash::Type(ty));
     }
     match reducer {
-        Reducer::MergeDict => merge(old, new),
+        Reducer::MergeDict => merge(old, new, fuel),
         Reducer::Increment => increment(old, &new),
         Reducer::Overwrite | Reducer::Append | Reducer::UniqueAppend => Ok(new),
     }
@@ -168,17 +177,26 @@ pub fn never(reducer: Reducer, ty: DataType, of: Option<DataType>) -> Option<Cla
         Some(DataType::Boolean) => Value::from(true),
         Some(DataType::Any) => return None,
     };
-    reduce(None, reducer, ty, like).err()
+    reduce(None, reducer, ty, like, &Fuel::unlimited()).err()
 }
 
-fn append(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -> Result<Value, Clash> {
+fn append(
+    old: Option<&Value>,
+    reducer: Reducer,
+    ty: DataType,
+    new: Value,
+    fuel: &Fuel,
+) -> Result<Value, Clash> {
+    if let Some(old) = old {
+        fuel.spend_reads(old, 2);
+    }
     let mut list = match old {
         None => Vec::new(),
         Some(Value::Array(items)) => items.clone(),
         Some(one) => vec![one.clone()],
     };
     let items = if let Value::Array(items) = new { items } else { vec![new] };
-    let mut known = (reducer == Reducer::UniqueAppend).then(|| Known::of(&list));
+    let mut known = (reducer == Reducer::UniqueAppend).then(|| Known::of(&list, fuel));
     for item in items {
         if ty != DataType::List && !ty.covers(&item) {
             return Err(Clash::Type(ty));
@@ -195,13 +213,17 @@ fn append(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -> Re
 }
 
 /// The items of a list by what equal ones have in common, so that an item is compared with few of them.
-struct Known {
+struct Known<'f> {
     positions: BTreeMap<Vec<u8>, Vec<usize>>,
+    fuel: &'f Fuel,
 }
 
-impl Known {
-    fn of(list: &[Value]) -> Self {
-        let mut known = Self { positions: BTreeMap::new() };
+/// How often an item is read, at least, for its bytes and to find them among the others.
+const BUCKET_READS: u64 = 4;
+
+impl<'f> Known<'f> {
+    fn of(list: &[Value], fuel: &'f Fuel) -> Self {
+        let mut known = Self { positions: BTreeMap::new(), fuel };
         for (position, item) in list.iter().enumerate() {
             known.bucket(item).push(position);
         }
@@ -210,6 +232,7 @@ impl Known {
 
     /// The positions of the items that may equal this one.
     fn bucket(&mut self, item: &Value) -> &mut Vec<usize> {
+        self.fuel.spend_reads(item, BUCKET_READS);
         let mut key = Vec::new();
         value::bucket(item, &mut key);
         self.positions.entry(key).or_default()
@@ -217,9 +240,13 @@ impl Known {
 
     /// Returns true if the list has no item that equals this one, which then counts as its next.
     fn is_new(&mut self, list: &[Value], item: &Value) -> bool {
+        let fuel = self.fuel;
         let bucket = self.bucket(item);
         let mut same = bucket.iter().filter_map(|position| list.get(*position));
-        let is_new = !same.any(|known| value::equal(known, item));
+        let is_new = !same.any(|known| {
+            fuel.spend_reads(item, 1);
+            value::equal(known, item)
+        });
         if is_new {
             bucket.push(list.len());
         }
@@ -227,7 +254,10 @@ impl Known {
     }
 }
 
-fn merge(old: Option<&Value>, new: Value) -> Result<Value, Clash> {
+fn merge(old: Option<&Value>, new: Value, fuel: &Fuel) -> Result<Value, Clash> {
+    if let Some(old) = old {
+        fuel.spend_reads(old, 2);
+    }
     let Value::Object(new) = new else { return Err(Clash::New(Reducer::MergeDict)) };
     let mut merged = match old {
         None => serde_json::Map::new(),
@@ -252,6 +282,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::fuel::weight;
+
+    fn reduce(old: Option<&Value>, reducer: Reducer, ty: DataType, new: Value) -> Result<Value, Clash> {
+        super::reduce(old, reducer, ty, new, &Fuel::unlimited())
+    }
 
     fn put(old: Value, reducer: Reducer, new: Value) -> Result<Value, Clash> {
         reduce(Some(&old), reducer, DataType::Any, new)
@@ -371,12 +406,26 @@ mod tests {
         assert_eq!(put(list, Reducer::UniqueAppend, more), Ok(all));
     }
 
+    /// The work grows with the items, not with their square: each item is compared with its own like alone.
     #[test]
-    fn long_lists_are_made_unique() {
+    fn long_lists_are_made_unique_with_little_work() {
         let old = Value::from((0..5_000).collect::<Vec<u32>>());
         let new = Value::from((2_500..10_000).collect::<Vec<u32>>());
-        let made = put(old, Reducer::UniqueAppend, new);
+        let fuel = Fuel::new(u64::MAX);
+        let made = super::reduce(Some(&old), Reducer::UniqueAppend, DataType::List, new.clone(), &fuel);
         assert_eq!(made, Ok(Value::from((0..10_000).collect::<Vec<u32>>())));
+        let spent = u64::MAX - fuel.left();
+        assert!(spent <= 10 * (weight(&old) + weight(&new)), "{spent}");
+    }
+
+    #[test]
+    fn a_copy_of_the_old_value_is_paid_for() {
+        let old = json!({"text": "x".repeat(1_000)});
+        for (reducer, new) in [(Reducer::Append, json!(1)), (Reducer::MergeDict, json!({"a": 1}))] {
+            let fuel = Fuel::new(1_000_000);
+            super::reduce(Some(&old), reducer, DataType::Any, new, &fuel).unwrap();
+            assert!(1_000_000 - fuel.left() >= 2 * weight(&old));
+        }
     }
 
     /// A value with numbers that are written in several ways.

@@ -123,6 +123,24 @@ pub const ITEMS_MAX: usize = 10_000;
 pub const OPS_MAX: u32 = 100_000;
 /// Bytes that the operations of one act may write, every write counted.
 pub const WRITTEN_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The work of one turn, in units of about a nanosecond: about a second, so that no definition keeps the
+/// sessions of others waiting for longer. Another run that a session begins in the same turn has at least
+/// [`TURN_FUEL_OF_NEXT`].
+pub const TURN_FUEL: u64 = 1_000_000_000;
+/// What the next run of a session's queue has at least, so that it does not fail because of the one before it.
+pub const TURN_FUEL_OF_NEXT: u64 = TURN_FUEL / 100;
+/// Fuel for an operation, an item of a loop, a condition or a guard, beside the values that it reads.
+pub const STEP_FUEL: u64 = 200;
+/// Fuel for an event, beside each byte that it writes.
+pub const EVENT_FUEL: u64 = 2_000;
+/// Fuel to read one row.
+pub const ROW_FUEL: u64 = 500;
+/// Fuel to read one byte of a text with references.
+pub const REFERENCE_FUEL: u64 = 16;
+/// Fuel to find the words of one byte of a message or a phrase.
+pub const WORD_FUEL: u64 = 32;
+/// Fuel to look for one phrase at one byte of a message.
+pub const PHRASE_FUEL: u64 = 4;
 /// Effects of one act: messages, one for each recipient, and work that is opened. A mail to each of a thousand customers
 /// fits twice.
 pub const EFFECTS_MAX: usize = 2_000;

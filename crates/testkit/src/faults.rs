@@ -42,6 +42,7 @@ fn operations() -> Vec<FaultCause> {
         FaultCause::DataFull { key: "approval".into(), state: "ship".into() },
         FaultCause::Template { diagnostic: diagnostic() },
         FaultCause::Guard { diagnostic: diagnostic() },
+        FaultCause::TurnFuel,
     ]
 }
 

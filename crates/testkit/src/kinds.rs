@@ -145,7 +145,7 @@ kinds! { PingProblem: Busy AnswerLost NoAnswer AnswerForm; }
 
 kinds! { FaultCause: TooManyOperations NoValue Expression WrittenBytes NoList TooManyItems TurnBytes WorkInputBytes
     HttpStatus ChildInput ChildOutput DataFull Template NoInputObject Guard LeasesLapsed UnknownCallee TooManyRuns
-    TooDeep Ended Unconnected Drain;
+    TooDeep Ended Unconnected Drain TurnFuel;
     Write(Self::Write(problem)) => problem, WriteProblem;
     Recipients(Self::Recipients(problem)) => problem, RecipientsProblem;
     Outbox(Self::Outbox(excess)) => excess, OutboxExcess;

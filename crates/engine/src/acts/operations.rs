@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
 use switchward_machine::{Case, Convert, Each, Machine, Next, Op, Port, RunId, Write};
-use switchward_state::limits::{EFFECT_BYTES, ITEMS_MAX, OPS_MAX, WRITTEN_BYTES_MAX};
+use switchward_state::limits::{EFFECT_BYTES, ITEMS_MAX, OPS_MAX, STEP_FUEL, WRITTEN_BYTES_MAX};
 use switchward_state::run::{Fault, FaultCause, Json, Loop, RunEvent, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
 
@@ -97,6 +97,7 @@ impl Working<'_, '_, '_> {
     /// Runs them in order; the port is that of a branch that matched, or of a loop that has an item.
     fn all(&mut self, ops: &[Op]) -> Result<Option<Port>, Broken> {
         for op in ops {
+            self.step()?;
             self.left = self.left.checked_sub(1).ok_or(FaultCause::TooManyOperations)?;
             let ended = match op {
                 Op::Log(text) => self.log(text)?,
@@ -117,6 +118,13 @@ impl Working<'_, '_, '_> {
         Ok(None)
     }
 
+    /// An operation, a condition or an item of a loop, which counts even if it does nothing.
+    fn step(&self) -> Result<(), FaultCause> {
+        let fuel = &self.turn.fuel;
+        fuel.spend(STEP_FUEL);
+        if fuel.is_used_up() { Err(FaultCause::TurnFuel) } else { Ok(()) }
+    }
+
     fn log(&mut self, text: &str) -> Result<Option<Port>, Broken> {
         self.turn.budget.check_bytes(text.len() + EFFECT_BYTES).map_or(Ok(()), Err)?;
         self.turn.emit(SessionEvent::Warned { warning: SessionWarning::Logged { text: text.to_owned() } })?;
@@ -132,6 +140,7 @@ impl Working<'_, '_, '_> {
         let Some(value) = self.scope.get(&convert.from) else {
             return Err(FaultCause::NoValue { path: convert.from.as_str().to_owned() }.into());
         };
+        self.turn.fuel.spend_reads(value, 4);
         let value = convert.how.apply(value).map_err(expression)?;
         self.put(&convert.into, value)
     }
@@ -161,8 +170,10 @@ impl Working<'_, '_, '_> {
 
     fn branch(&mut self, cases: &[Case]) -> Result<Option<Port>, Broken> {
         for case in cases {
+            self.step()?;
             let right = self.scope.value(&case.right)?;
-            let holds = self.turn.patterns.compare(self.scope.get(&case.left), case.op, &right);
+            let (left, fuel) = (self.scope.get(&case.left), self.scope.fuel());
+            let holds = self.turn.patterns.compare(left, case.op, &right, fuel);
             if holds.map_err(expression)? {
                 return Ok(Some(case.port.clone()));
             }
@@ -174,7 +185,10 @@ impl Working<'_, '_, '_> {
     fn list(&self, path: &switchward_expr::Path) -> Result<Vec<Value>, Fault> {
         let items = match self.scope.get(path) {
             None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(items)) => items.clone(),
+            Some(list @ Value::Array(items)) => {
+                self.turn.fuel.spend_reads(list, 2);
+                items.clone()
+            }
             Some(_) => return Err(FaultCause::NoList { path: path.as_str().to_owned() }.into()),
         };
         if items.len() > ITEMS_MAX {
@@ -185,6 +199,7 @@ impl Working<'_, '_, '_> {
 
     fn each(&mut self, each: &Each) -> Result<Option<Port>, Broken> {
         for (index, item) in self.list(&each.over)?.into_iter().enumerate() {
+            self.step()?;
             let before = self.scope.enter_item(&each.as_, index, item);
             let ended = self.all(&each.ops);
             self.scope.leave_item(&each.as_, before);

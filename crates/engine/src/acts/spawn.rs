@@ -25,9 +25,10 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Resul
     };
     let machine = turn.rows.machine(turn.tenant(), pinned.machine)?;
     let machine = machine.ok_or_else(|| ViewError(format!("machine {} is not installed", pinned.machine)))?;
-    let mut scope = Scope::of(Map::new());
+    let mut scope = Scope::of(Map::new(), &turn.fuel);
     let own = turn.machine(&*turn.run(run)?)?;
-    let values = mapped(&Scope::of_run(turn, run)?, &spawn.input);
+    let from = Scope::of_run(turn, run)?;
+    let values = mapped(&from, &spawn.input);
     let written = match merged(&own, &machine, &mut scope, values) {
         Ok(written) => written,
         Err(problem) => {
@@ -78,8 +79,8 @@ fn callee(turn: &Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Result<Pinne
 }
 
 /// The values that are there, each with where it comes from and goes to.
-fn mapped<'m>(scope: &Scope, mapping: &'m [Mapped]) -> Vec<(&'m Mapped, Value)> {
-    let value = |one: &'m Mapped| Some((one, scope.get(&one.from).filter(|it| !it.is_null())?.clone()));
+fn mapped<'m>(scope: &'m Scope, mapping: &'m [Mapped]) -> Vec<(&'m Mapped, &'m Value)> {
+    let value = |one: &'m Mapped| Some((one, scope.get(&one.from).filter(|it| !it.is_null())?));
     mapping.iter().filter_map(value).collect()
 }
 
@@ -88,12 +89,13 @@ fn merged(
     from: &Machine,
     machine: &Machine,
     scope: &mut Scope,
-    values: Vec<(&Mapped, Value)>,
+    values: Vec<(&Mapped, &Value)>,
 ) -> Result<Vec<(String, Value)>, WriteProblem> {
     let mut written = Vec::with_capacity(values.len());
     for (one, value) in values {
-        copy(from, machine, scope, one, value)?;
+        copy(from, machine, scope, one, value.clone())?;
         let holds = scope.key(&one.to).cloned().unwrap_or_default();
+        scope.fuel().spend_reads(&holds, 2);
         written.push((one.to.clone(), holds));
     }
     Ok(written)
@@ -136,7 +138,8 @@ fn joined(turn: &mut Turn<'_, '_>, run: RunId, child: RunId) -> Result<Next, Sto
     };
     drop(at);
     let Gives::Return(output) = &spawn.result;
-    let values = mapped(&Scope::of_run(turn, child)?, output);
+    let from = Scope::of_run(turn, child)?;
+    let values = mapped(&from, output);
     let called = turn.machine(&*turn.run(child)?)?;
     let written = merged(&called, &machine, &mut Scope::of_run(turn, run)?, values);
     turn.emit(RunEvent::ChildrenJoined { run })?;

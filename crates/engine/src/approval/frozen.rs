@@ -44,7 +44,8 @@ fn gate_name(turn: &Turn<'_, '_>, gate: OpenId) -> Result<String, Stop> {
     Ok(format!("gat_{}_{}", session.strip_prefix("ses_").unwrap_or(&session), gate.0))
 }
 
-/// Whether the values fit behind what waits already.
+/// Whether the values fit behind what waits already. Stops when the turn may compute nothing more, which
+/// [`check_capacity`] refuses.
 pub(crate) fn fits(
     turn: &Turn<'_, '_>,
     run: RunId,
@@ -53,6 +54,9 @@ pub(crate) fn fits(
     let machine = turn.machine(&*turn.run(run)?)?;
     let mut scope = Scope::of_data(turn, run)?;
     for data in turn.run(run)?.pending.iter().filter_map(PendingInput::data) {
+        if turn.fuel.is_used_up() {
+            break;
+        }
         scope = merged(&machine, scope, data).unwrap_or_else(|(scope, _)| scope);
     }
     let fits = merged(&machine, scope, &Json(Value::Object(values.clone())));
@@ -68,11 +72,15 @@ pub(crate) fn check_capacity(
 ) -> Result<(), Stop> {
     let at = turn.run(run)?;
     let bytes: usize = at.pending.iter().map(PendingInput::bytes).sum();
+    let name = gate_name(turn, gate)?;
+    if turn.fuel.is_used_up() {
+        let message = "the events and results that wait for the open approval take too much work together";
+        return Err(Rejection::new(Reason::QuotaExceeded, message).fact("gate", name).into());
+    }
     if at.pending.len() < PENDING_INPUTS_MAX && bytes.saturating_add(input.bytes()) <= PENDING_INPUT_BYTES_MAX
     {
         return Ok(());
     }
-    let name = gate_name(turn, gate)?;
     let message = format!(
         "{PENDING_INPUTS_MAX} events and results or {PENDING_INPUT_BYTES_MAX} bytes of them wait for the open approval"
     );
@@ -177,6 +185,7 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Pendin
 
 /// What data hold once an input is merged into them: all of it, or nothing.
 fn merged(machine: &Machine, scope: Scope, data: &Json) -> Result<Scope, (Scope, WriteProblem)> {
+    scope.fuel().spend_reads(scope.root(), 2);
     let mut after = scope.clone();
     for (key, value) in data.0.as_object().into_iter().flatten() {
         if let Err(problem) = data::merge(machine, &mut after, key, value.clone()) {

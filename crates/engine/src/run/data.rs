@@ -54,9 +54,11 @@ fn put(machine: &Machine, scope: &mut Scope, key: &str, value: Value) -> Result<
     }
     let (holds, reducer) =
         machine.field(key).map_or((DataType::Any, Reducer::Overwrite), |field| (field.holds, field.reducer));
-    let merged = reduce(before, reducer, holds, value);
+    scope.fuel().spend_reads(&value, 3);
+    let merged = reduce(before, reducer, holds, value, scope.fuel());
     let merged =
         merged.map_err(|clash| WriteProblem::Clash { key: key.to_owned(), diagnostic: clash.to_string() })?;
+    scope.fuel().spend_reads(&merged, 2);
     let (was, grown) = (before.map_or(0, json_length), json_length(&merged));
     let all = scope.bytes().saturating_sub(was).saturating_add(grown);
     if all > DATA_BYTES_MAX {

@@ -2,7 +2,7 @@
 
 use switchward_machine::{Boundary, EndReason, Ending, RunId};
 use switchward_state::ViewError;
-use switchward_state::run::{Deferral, EndComment, Fault, RunEvent};
+use switchward_state::run::{Deferral, EndComment, Fault, FaultCause, RunEvent};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::work::{OpenItemBody, TimerItem, Why};
 
@@ -11,12 +11,15 @@ use crate::next::Next;
 use crate::run::leave::{exit_on, void};
 use crate::turn::{Stop, Turn};
 
-/// What a fault leads to.
+/// What a fault leads to. A turn that may compute nothing more ends its runs: no retry and no boundary could do anything.
 pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Result<Next, Stop> {
+    let used_up = turn.fuel.is_used_up();
+    let fault = if used_up && fault.ended.is_empty() { FaultCause::TurnFuel.into() } else { fault };
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
     let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
-    let (stands, again) = (at.node, fault.code().is_retryable() && at.attempt < node.attempts.max);
+    let (stands, again) =
+        (at.node, !used_up && fault.code().is_retryable() && at.attempt < node.attempts.max);
     drop(at);
     turn.emit(RunEvent::Faulted { run, node: stands, fault: fault.clone() })?;
     if again {
@@ -31,6 +34,9 @@ pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Resul
         return Ok(Next::Rest);
     }
     let failed = |reason| Next::End(Ending::failed(reason), EndComment::Fault(fault.clone()));
+    if used_up {
+        return Ok(failed(EndReason::Fault(fault.code())));
+    }
     Ok(match &node.boundary {
         Boundary::Fail => failed(EndReason::Fault(fault.code())),
         Boundary::Port(port) => match exit_on(node, port) {

@@ -1,8 +1,9 @@
 //! Guards: whether an exit may be taken.
 
 use serde_json::Value;
-use switchward_expr::{Patterns, confirmed};
+use switchward_expr::{CONFIRMATIONS, Fuel, Patterns, confirmed};
 use switchward_machine::{ExitIx, Guard, RunId};
+use switchward_state::limits::{PHRASE_FUEL, REFERENCE_FUEL, STEP_FUEL, WORD_FUEL};
 use switchward_state::run::{Fault, FaultCause, Judged};
 use switchward_state::{Key, ReadRows as _};
 
@@ -63,6 +64,11 @@ impl Looked {
         judge: &mut dyn FnMut(&str, &str) -> GuardResult,
         patterns: &mut Patterns,
     ) -> GuardResult {
+        let fuel = self.scope.fuel();
+        fuel.spend(STEP_FUEL);
+        if fuel.is_used_up() {
+            return GuardResult::Error(FaultCause::TurnFuel.into());
+        }
         match guard {
             Guard::Always => GuardResult::Pass,
             Guard::All(all) => {
@@ -77,20 +83,32 @@ impl Looked {
                 GuardResult::of(self.scope.get(path).is_some_and(|value| !value.is_null()))
             }
             Guard::Compare { left, op, right } => {
+                fuel.spend_bytes(right.len(), REFERENCE_FUEL);
                 let right = serde_json::from_str::<Value>(right).map_err(|error| error.to_string());
                 let holds = right.and_then(|right| {
-                    patterns.compare(self.scope.get(left), *op, &right).map_err(|error| error.to_string())
+                    let holds = patterns.compare(self.scope.get(left), *op, &right, fuel);
+                    holds.map_err(|error| error.to_string())
                 });
                 holds.map_or_else(GuardResult::error, GuardResult::of)
             }
             Guard::Called { tool, success } => GuardResult::of(
                 self.called.iter().any(|(name, worked)| name == tool && (*worked || !success)),
             ),
-            Guard::Confirmed(phrases) => GuardResult::of(confirmed(&self.said, phrases)),
+            Guard::Confirmed(phrases) => {
+                spend_phrases(fuel, &self.said, phrases);
+                GuardResult::of(confirmed(&self.said, phrases))
+            }
             Guard::Seen(key) => GuardResult::of(self.seen.contains(key)),
             Guard::Judge { rubric, model } => judge(rubric, model),
         }
     }
+}
+
+/// Takes away what it costs to look for phrases in a message.
+fn spend_phrases(fuel: &Fuel, said: &str, phrases: &[String]) {
+    let count = if phrases.is_empty() { CONFIRMATIONS.len() } else { phrases.len() };
+    fuel.spend_bytes(said.len() + phrases.iter().map(String::len).sum::<usize>(), WORD_FUEL);
+    fuel.spend_bytes(said.len().saturating_mul(count), PHRASE_FUEL);
 }
 
 /// What a guard evaluates to.
@@ -131,4 +149,59 @@ fn joined(each: Vec<GuardResult>, decides: &GuardResult, otherwise: GuardResult)
     let error = each.iter().position(|verdict| matches!(verdict, GuardResult::Error(_)));
     let open = error.or_else(|| each.iter().position(|verdict| matches!(verdict, GuardResult::Pending(_))));
     open.and_then(|at| each.into_iter().nth(at)).unwrap_or(otherwise)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, json};
+    use switchward_expr::{CmpOp, Path};
+
+    use super::*;
+
+    fn looked(fuel: &Fuel) -> Looked {
+        let data = Map::from_iter([("text".to_owned(), json!("b".repeat(1_000)))]);
+        Looked {
+            scope: Scope::of(data, fuel),
+            called: Vec::new(),
+            seen: Vec::new(),
+            said: "yes".repeat(1_000),
+        }
+    }
+
+    fn verdict(looked: &Looked, guard: &Guard) -> GuardResult {
+        looked.verdict(ExitIx(0), guard, &[], &mut Patterns::default())
+    }
+
+    fn compare(op: CmpOp, right: &str) -> Guard {
+        Guard::Compare { left: Path::new("text").unwrap(), op, right: right.to_owned() }
+    }
+
+    /// Every kind of guard costs something, parts of others too, and what they read costs more.
+    #[test]
+    fn guards_are_paid_for() {
+        let fuel = Fuel::new(u64::MAX);
+        let looked = looked(&fuel);
+        let spent = |guard: &Guard| {
+            let before = fuel.left();
+            verdict(&looked, guard);
+            before - fuel.left()
+        };
+        assert_eq!(spent(&Guard::Always), STEP_FUEL);
+        assert_eq!(spent(&Guard::All(vec![Guard::Always; 4])), 5 * STEP_FUEL);
+        assert_eq!(spent(&Guard::Any(vec![Guard::Seen("paid".into()); 4])), 5 * STEP_FUEL);
+        assert!(spent(&compare(CmpOp::Matches, r#""a""#)) > STEP_FUEL + 1_000);
+        assert!(spent(&Guard::Confirmed(vec!["ok".into()])) > STEP_FUEL + 3_000 * (WORD_FUEL + PHRASE_FUEL));
+    }
+
+    /// A guard that is not evaluated is an error; the caller ends the run before anything follows from it.
+    #[test]
+    fn guards_are_not_evaluated_without_fuel() {
+        let fuel = Fuel::new(1_000_000);
+        let looked = looked(&fuel);
+        assert_eq!(verdict(&looked, &Guard::Always), GuardResult::Pass);
+        fuel.spend(u64::MAX);
+        let turn_fuel = GuardResult::Error(FaultCause::TurnFuel.into());
+        assert_eq!(verdict(&looked, &Guard::Always), turn_fuel);
+        assert_eq!(verdict(&looked, &compare(CmpOp::Eq, "1")), turn_fuel);
+    }
 }

@@ -3,6 +3,7 @@
 use switchward_machine::{ExitIx, Micros, Node, Port, RunId, Trigger};
 use switchward_state::approval::ApprovalEvent;
 use switchward_state::delivery::EffectBody;
+use switchward_state::limits::ROW_FUEL;
 use switchward_state::policy::by_ledger;
 use switchward_state::{ItemKind, Key, ListedItem, ReadRows as _};
 
@@ -30,6 +31,7 @@ pub(crate) fn void(turn: &mut Turn<'_, '_>, run: RunId) -> Result<(), Stop> {
     drop(session);
     let mut grants = Vec::new();
     for number in all_grants {
+        turn.fuel.spend(ROW_FUEL);
         let row = turn.rows.grant_at(&Key::grant(turn.tenant(), turn.session_id()?, number))?;
         grants.extend(row.filter(|row| row.run == run).map(|_| number));
     }

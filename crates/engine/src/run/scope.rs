@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value};
 use std::fmt::Display;
-use switchward_expr::{Braces, Escape, JinjaLimits, Path, TooLong};
+use switchward_expr::{Braces, Escape, Fuel, JinjaLimits, Path, TooLong, render_within};
 use switchward_machine::{Content, Dialect, RunId, Text, reserved_keys};
-use switchward_state::limits::{FILLED_BYTES_MAX, TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX};
+use switchward_state::limits::{
+    FILLED_BYTES_MAX, REFERENCE_FUEL, TEMPLATE_DEPTH, TEMPLATE_FUEL, TEXT_BYTES_MAX,
+};
 use switchward_state::run::{Fault, FaultCause, Json, Loop, json_length};
 use switchward_state::{Key, ReadRows as _, ViewError};
 
@@ -20,6 +22,8 @@ pub(crate) struct Scope {
     root: Value,
     /// Bytes of the data's JSON text.
     bytes: usize,
+    /// What is read here is counted, and so is what is written.
+    fuel: Fuel,
 }
 
 impl Scope {
@@ -37,13 +41,19 @@ impl Scope {
     /// the name of a loop's item merges with the data and not with the item.
     pub(crate) fn of_data(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, ViewError> {
         let key = Key::data(turn.tenant(), turn.session_id()?, run);
-        Ok(Self::of(turn.rows.data_at(&key)?.map(|data| data.values.clone()).unwrap_or_default()))
+        Ok(Self::of(turn.rows.data_at(&key)?.map(|data| data.values.clone()).unwrap_or_default(), &turn.fuel))
     }
 
-    pub(crate) fn of(data: Map<String, Value>) -> Self {
+    /// Such data, with work that is taken from `fuel`.
+    pub(crate) fn of(data: Map<String, Value>, fuel: &Fuel) -> Self {
         let root = Value::Object(data);
         let bytes = json_length(&root);
-        Self { root, bytes }
+        fuel.spend_reads(&root, 3);
+        Self { root, bytes, fuel: fuel.clone() }
+    }
+
+    pub(crate) fn fuel(&self) -> &Fuel {
+        &self.fuel
     }
 
     /// The same, with a reply token, or the mark of one, that can be read and is not part of the data.
@@ -111,6 +121,8 @@ impl Scope {
 
     /// A JSON text with references in its texts.
     pub(crate) fn value(&self, source: &str) -> Result<Value, Fault> {
+        self.fuel.spend_bytes(source.len(), REFERENCE_FUEL);
+        self.check()?;
         let value: Value = serde_json::from_str(source).map_err(template)?;
         let mut left = FILLED_BYTES_MAX;
         self.filled(&value, &mut left)
@@ -138,7 +150,13 @@ impl Scope {
 
     /// A text with references; one that is exactly one reference keeps the value's type.
     pub(crate) fn braces(&self, text: &str) -> Result<Value, Fault> {
-        let look = |path: &Path| path.get(&self.root).cloned();
+        self.fuel.spend_bytes(text.len(), REFERENCE_FUEL);
+        self.check()?;
+        let look = |path: &Path| {
+            let found = path.get(&self.root)?;
+            self.fuel.spend_reads(found, 3);
+            Some(found.clone())
+        };
         Braces::parse(text).render(&look, TEXT_BYTES_MAX).map_err(template)
     }
 
@@ -151,9 +169,16 @@ impl Scope {
                 let escape = if content == Content::Html { Escape::Html } else { Escape::None };
                 let limits =
                     JinjaLimits { fuel: TEMPLATE_FUEL, depth: TEMPLATE_DEPTH, bytes: TEXT_BYTES_MAX };
-                switchward_expr::render(&text.source, &self.root, escape, &limits).map_err(template)
+                self.check()?;
+                let rendered = render_within(&text.source, &self.root, escape, &limits, &self.fuel);
+                rendered.map_err(template)
             }
         }
+    }
+
+    /// Fails if nothing more may be computed.
+    fn check(&self) -> Result<(), Fault> {
+        if self.fuel.is_used_up() { Err(FaultCause::TurnFuel.into()) } else { Ok(()) }
     }
 }
 
@@ -178,9 +203,28 @@ mod tests {
     #[test]
     fn a_value_takes_the_data_a_bounded_number_of_times() {
         let text = "x".repeat(TEXT_BYTES_MAX);
-        let scope = Scope::of(Map::from_iter([("a".to_owned(), Value::String(text.clone()))]));
+        let data = Map::from_iter([("a".to_owned(), Value::String(text.clone()))]);
+        let scope = Scope::of(data, &Fuel::unlimited());
         let list = |count: usize| scope.value(&format!("[{}]", vec![r#""{gathered.a}""#; count].join(",")));
         assert_eq!(list(2).unwrap(), Value::Array(vec![Value::String(text); 2]));
         assert!(list(FILLED_BYTES_MAX / TEXT_BYTES_MAX).is_err());
+    }
+
+    /// Each value that a reference stands for is paid for, and nothing is filled in when the fuel is used up.
+    #[test]
+    fn references_are_paid_for() {
+        let data = Map::from_iter([("a".to_owned(), Value::from(vec![1; 1_000]))]);
+        let fuel = Fuel::new(1_000_000);
+        let scope = Scope::of(data, &fuel);
+        let before = fuel.left();
+        scope.value(r#""{gathered.a}""#).unwrap();
+        assert!(before - fuel.left() > 16_000);
+        let turn_fuel = Fault::from(FaultCause::TurnFuel);
+        fuel.spend(u64::MAX);
+        assert_eq!(scope.value(r#""{gathered.a}""#), Err(turn_fuel.clone()));
+        for (dialect, source) in [(Dialect::Braces, "{gathered.a}"), (Dialect::Jinja, "{{ gathered.a }}")] {
+            let text = Text { source: source.to_owned(), dialect };
+            assert_eq!(scope.text(&text, Content::Text), Err(turn_fuel.clone()));
+        }
     }
 }

@@ -194,7 +194,7 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, names: &[String]) -> Result<Option<
     turn.emit(RunEvent::Activated { run })?;
     let given = turn.rows.data_at(&Key::data(turn.tenant(), turn.session_id()?, RUN))?;
     let given = given.map(|data| data.values.clone()).unwrap_or_default();
-    let mut scope = Scope::of(Map::new());
+    let mut scope = Scope::of(Map::new(), &turn.fuel);
     for (key, value) in given {
         // It was tried with every workflow when the session began.
         if let Err(problem) = data::merge(&machine, &mut scope, &key, value) {

@@ -1,6 +1,7 @@
 //! A session begins.
 
 use serde_json::{Map, Value};
+use switchward_expr::Fuel;
 use switchward_machine::{Callee, Input, Machine, RunId};
 use switchward_state::approval::{ApprovalEvent, VoteFact};
 use switchward_state::catalogue::Role;
@@ -171,7 +172,7 @@ fn data(machine: &Machine, input: &[u8]) -> Result<Vec<(String, Value)>, Rejecti
         let message = "the input must be a JSON object: it is what the first run begins with".to_owned();
         return Err(bad(message));
     };
-    let mut scope = Scope::of(Map::new());
+    let mut scope = Scope::of(Map::new(), &Fuel::unlimited());
     for (key, value) in &values {
         data::merge(machine, &mut scope, key, value.clone()).map_err(|problem| bad(problem.to_string()))?;
     }

@@ -4,6 +4,7 @@ use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use switchward_expr::Fuel;
 use switchward_machine::{
     Content, Machine, Node, NodeIx, OpenId, Recipient, RunId, SessionId, Status, TenantId, Text,
     reserved_keys::REPLY_TOKEN,
@@ -127,7 +128,7 @@ impl SessionView {
         let text = Text { source: source.clone(), dialect: node.dialect };
         let (_, machine, data) = self.leaf();
         let token = self.token_of_leaf().filter(|_| machine.reserves(REPLY_TOKEN));
-        let scope = Scope::of(data.clone()).with_token(token);
+        let scope = Scope::of(data.clone(), &Fuel::unlimited()).with_token(token);
         Some(scope.text(&text, Content::Text).unwrap_or_else(|_| source.clone()))
     }
 

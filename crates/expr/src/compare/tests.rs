@@ -147,7 +147,9 @@ proptest! {
 #[test]
 fn patterns_are_compiled_once_and_all_of_them_within_a_bound() {
     let mut patterns = Patterns::default();
-    let mut matches = |pattern: String| patterns.compare(Some(&json!("x1")), CmpOp::Matches, &json!(pattern));
+    let fuel = Fuel::unlimited();
+    let mut matches =
+        |pattern: String| patterns.compare(Some(&json!("x1")), CmpOp::Matches, &json!(pattern), &fuel);
     let most = REGEXES_COMPILED_BYTES_MAX / REGEX_COMPILED_BYTES_MIN;
     let known = (0..).find(|at| matches(format!("x{at}$")).is_err()).unwrap();
     assert!((1..=most).contains(&known), "{known}");
@@ -155,4 +157,40 @@ fn patterns_are_compiled_once_and_all_of_them_within_a_bound() {
     for _ in 0..=most {
         assert_eq!(matches("x1$".into()), Ok(true), "it is known");
     }
+}
+
+/// Each operator takes work that grows with what it reads, and ends without a result if there is no more fuel.
+#[test]
+fn comparisons_are_paid_for() {
+    let (text, list) = (json!("x".repeat(1_000)), json!(vec!["x"; 1_000]));
+    let cases = [
+        (&text, CmpOp::Eq, &text),
+        (&list, CmpOp::Neq, &list),
+        (&text, CmpOp::Gt, &json!(1)),
+        (&json!("y"), CmpOp::In, &list),
+        (&json!("y"), CmpOp::NotIn, &list),
+        (&list, CmpOp::Contains, &json!("y")),
+        (&text, CmpOp::Contains, &json!("y")),
+        (&text, CmpOp::Matches, &json!("y")),
+    ];
+    for (left, op, right) in cases {
+        let fuel = Fuel::new(u64::MAX);
+        assert!(Patterns::default().compare(Some(left), op, right, &fuel).is_ok(), "{op:?}");
+        assert!(u64::MAX - fuel.left() >= 1_000, "{op:?}");
+        let compared = Patterns::default().compare(Some(left), op, right, &Fuel::new(1_000));
+        assert_eq!(compared, Err(CompareError::Fuel), "{op:?}");
+    }
+}
+
+/// The work of a pattern is that of its text and of what it compiles to.
+#[test]
+fn a_large_pattern_costs_more_than_a_small_one() {
+    let text = json!("ab".repeat(500));
+    let spent = |pattern: &str| {
+        let fuel = Fuel::new(u64::MAX);
+        let found = Patterns::default().compare(Some(&text), CmpOp::Matches, &json!(pattern), &fuel);
+        assert_eq!(found, Ok(false));
+        u64::MAX - fuel.left()
+    };
+    assert!(spent("[ab]*a[ab]{2000}$") > 2 * spent("c"));
 }

@@ -39,7 +39,7 @@ fn differs(call: &Value) -> Option<String> {
         return Some("context is not JSON".to_owned());
     }
     // The calls name values at the top level, and not in `gathered_data`.
-    match run(source, Made::from(Serde(&call["context"])), escape, &LIMITS) {
+    match run(source, Made::from(Serde(&call["context"])), escape, &LIMITS, &Fuel::unlimited()) {
         Ok(text) if text == output => None,
         Ok(text) => Some(format!("{text:?} for {output:?}")),
         Err(error) => Some(error.to_string()),

@@ -40,6 +40,12 @@ impl Meter {
         }
     }
 
+    /// The work that was charged since the meter was made with these limits.
+    pub(super) fn used(&self, limits: &JinjaLimits) -> u64 {
+        let all = limits.fuel.saturating_mul(JINJA_WORK_PER_FUEL);
+        all.saturating_sub(self.work_left.load(Ordering::Relaxed))
+    }
+
     /// Why this meter stopped the rendering, if it did.
     pub(super) fn over(&self) -> Option<Over> {
         match self.over.load(Ordering::Relaxed) {

@@ -336,3 +336,30 @@ fn slices_are_pythons() {
         assert!(render(template, &json!({}), Escape::None, &LIMITS).is_err(), "{template}");
     }
 }
+
+/// What a body costs grows with its steps, with its values, with the data and with its length.
+#[test]
+fn a_body_is_paid_for() {
+    let spent = |source: &str, data: &Value| {
+        let fuel = Fuel::new(u64::MAX);
+        render_within(source, data, Escape::None, &LIMITS, &fuel).unwrap();
+        u64::MAX - fuel.left()
+    };
+    let (none, much) = (json!({}), json!({"text": "x".repeat(10_000)}));
+    let plain = spent("x", &none);
+    assert!(plain < 10_000, "{plain}");
+    assert!(spent("{% for x in range(1000) %}.{% endfor %}", &none) > plain + 1_000 * JINJA_STEP_FUEL);
+    assert!(spent("{{ gathered.text|upper }}", &much) > spent("{{ gathered.text|upper }}", &none) + 20_000);
+    assert!(spent("x", &much) > plain + 20_000);
+    assert!(spent(&"x".repeat(1_000), &none) > plain + 900 * JINJA_SOURCE_FUEL);
+}
+
+/// Nobody knows how far it came: it may have been far.
+#[test]
+fn a_body_that_fails_costs_as_much_as_the_longest() {
+    let fuel = Fuel::new(u64::MAX);
+    let endless = "{% for x in range(100000) %}{% for y in range(100000) %}.{% endfor %}{% endfor %}";
+    let failed = render_within(endless, &json!({}), Escape::None, &LIMITS, &fuel);
+    assert_eq!(failed, Err(RenderError::Fuel));
+    assert!(u64::MAX - fuel.left() >= LIMITS.fuel * JINJA_STEP_FUEL);
+}

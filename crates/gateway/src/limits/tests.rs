@@ -141,6 +141,7 @@ fn the_page_has_the_limits_of_sessions() {
     shows("the data of a run", &data);
     shows("a message, a rendered text", &[bytes(engine::MESSAGE_BYTES_MAX)]);
     shows("items of a list that a loop goes through", &[number(engine::ITEMS_MAX)]);
+    shows("work of one turn, in all states that it enters", &[number(engine::TURN_FUEL)]);
     let effects = [number(engine::EFFECTS_MAX), bytes(engine::EFFECTS_BYTES_MAX)];
     shows("effects of one state's work", &effects);
     let outbox = [number(engine::OUTBOX_MAX), bytes(engine::OUTBOX_BYTES_MAX)];

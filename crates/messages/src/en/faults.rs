@@ -64,6 +64,9 @@ fn ended_run(run: &EndedRun) -> [String; 2] {
 fn cause(cause: &FaultCause) -> String {
     match cause {
         FaultCause::TooManyOperations => format!("more than {OPS_MAX} operations in one state's work"),
+        FaultCause::TurnFuel => {
+            "one turn takes too much work: shorten its loops, conditions, texts or lists".to_owned()
+        }
         FaultCause::NoValue { path } => format!("{path} has no value to transform"),
         FaultCause::Expression { diagnostic }
         | FaultCause::Template { diagnostic }

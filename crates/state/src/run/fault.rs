@@ -191,6 +191,9 @@ pub enum FaultCause {
         #[n(1)]
         more: u32,
     },
+    /// A turn takes more work than [`TURN_FUEL`](crate::limits::TURN_FUEL).
+    #[n(27)]
+    TurnFuel,
 }
 
 impl FaultCause {
@@ -200,6 +203,7 @@ impl FaultCause {
     pub fn code(&self) -> FaultCode {
         match self {
             Self::TooManyOperations
+            | Self::TurnFuel
             | Self::NoValue { .. }
             | Self::Expression { .. }
             | Self::Write(_)
