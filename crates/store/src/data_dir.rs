@@ -22,15 +22,24 @@ const FORMAT: &str = "FORMAT";
 const ID: &str = "ID";
 const SHARDS: &str = "SHARDS";
 const RESTORING: &str = "RESTORING";
+const LOG_BEGIN: &str = "LOG_BEGIN";
 const LOG_SYNCED: &str = "LOG_SYNCED";
 const STATE_SYNCED: &str = "STATE_SYNCED";
 const INITIALIZED: &str = "INITIALIZED";
 /// What a creation may have left when it was interrupted, besides its folders and temporary files.
-const CREATED: [&str; 6] = [LOCK, ID, LOG_SYNCED, STATE_SYNCED, "BOOTS", "lost+found"];
+const CREATED: [&str; 7] = [LOCK, ID, LOG_BEGIN, LOG_SYNCED, STATE_SYNCED, "BOOTS", "lost+found"];
 /// Its temporary files.
-const CREATED_TEMPORARY: [&str; 6] =
-    ["ID.tmp", "LOG_SYNCED.tmp", "STATE_SYNCED.tmp", "BOOTS.tmp", "FORMAT.tmp", "RESTORING.tmp"];
-/// Numbers in the marks of the log and of the state.
+const CREATED_TEMPORARY: [&str; 7] = [
+    "ID.tmp",
+    "LOG_BEGIN.tmp",
+    "LOG_SYNCED.tmp",
+    "STATE_SYNCED.tmp",
+    "BOOTS.tmp",
+    "FORMAT.tmp",
+    "RESTORING.tmp",
+];
+/// Numbers in the files that say where the log begins, and how much of the log and of the state was synced.
+pub(crate) const LOG_BEGIN_MARKS: usize = 1;
 pub(crate) const LOG_MARKS: usize = 1;
 pub(crate) const STATE_MARKS: usize = 3;
 /// The mode bits that give access to others than the owner.
@@ -46,6 +55,7 @@ const FOLDERS: [&str; 3] = ["log", "state", "snapshots"];
 /// CLUSTER     the cluster and the server's number in it; written once, absent if the server stands alone
 /// RESTORED_FROM    the cluster whose backup was restored into the folder, which can never be bound to it
 /// PEERS       the folders of other servers, each with the highest boot counter seen and its boot id
+/// LOG_BEGIN   the first batch that the log must have: older ones were removed
 /// LOG_SYNCED, STATE_SYNCED    how much of the log and of the state's journal was synced, see `mark.rs`
 /// INITIALIZED there once all groups of a server that stands alone have been initialised
 /// RESERVE     allocated ahead, for what must be written on a full disk
@@ -204,6 +214,11 @@ impl DataDir {
         files::write_whole(&self.path.join(INITIALIZED), "the groups of this folder were initialised once\n")
     }
 
+    /// The first batch that the log must have.
+    pub(crate) fn log_begin(&self) -> PathBuf {
+        self.path.join(LOG_BEGIN)
+    }
+
     /// How much of the log was synced.
     pub(crate) fn log_synced(&self) -> PathBuf {
         self.path.join(LOG_SYNCED)
@@ -335,6 +350,7 @@ fn create(path: &Path) -> Result<String, StoreError> {
     }
     let id = format!("{:032x}", rand::random::<u128>());
     files::write_whole(&path.join(ID), &format!("{id}\n"))?;
+    Mark::<LOG_BEGIN_MARKS>::create(&path.join(LOG_BEGIN))?;
     Mark::<LOG_MARKS>::create(&path.join(LOG_SYNCED))?;
     Mark::<STATE_MARKS>::create(&path.join(STATE_SYNCED))?;
     Identity::create(path)?;

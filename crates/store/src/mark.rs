@@ -5,6 +5,9 @@
 //! A log that ends in a broken batch was either cut off by a power cut, while the batch was written, or has been damaged
 //! since. The mark tells the two apart. It is overwritten after each sync, and is not synced itself: after a power cut it
 //! may be older than the log, and never newer.
+//!
+//! Another such file says where the log begins. It is synced before older segments are removed, so that a log which lacks
+//! more than those is refused.
 
 use crate::{
     StoreError, checked,

@@ -28,7 +28,7 @@ fn a_server_that_lost_its_files_does_not_begin_again() {
     // Also if nothing is left that says how long the log was.
     let fresh = folder.path().join("fresh");
     drop(DataDir::open(&fresh).unwrap());
-    for mark in ["LOG_SYNCED", "STATE_SYNCED"] {
+    for mark in ["LOG_BEGIN", "LOG_SYNCED", "STATE_SYNCED"] {
         fs::copy(fresh.join(mark), path.join(mark)).unwrap();
     }
     fs::remove_dir_all(path.join("state")).unwrap();

@@ -31,10 +31,19 @@ pub(super) struct Ledger {
     live_bytes: u64,
 }
 
-/// A segment, and the number of its live records.
 struct Held {
     segment: Arc<Segment>,
+    /// The sequence number of its first batch.
+    first_batch: u64,
+    /// The number of its live records.
     live: u64,
+}
+
+/// A segment that is no longer needed.
+pub(super) struct Released {
+    pub(super) segment: Arc<Segment>,
+    /// The sequence number of the first batch after it, which is durable.
+    pub(super) begin: u64,
 }
 
 /// One group on disk. While a log is replayed there may be gaps: records that were moved to a later segment fill them.
@@ -46,8 +55,9 @@ struct GroupRecords {
 }
 
 impl Ledger {
-    pub(super) fn add(&mut self, segment: Arc<Segment>) {
-        self.segments.insert(segment.number, Held { segment, live: 0 });
+    /// Adds a segment whose first batch has this sequence number.
+    pub(super) fn add(&mut self, segment: Arc<Segment>, first_batch: u64) {
+        self.segments.insert(segment.number, Held { segment, first_batch, live: 0 });
     }
 
     /// The number of the oldest segment.
@@ -115,13 +125,13 @@ impl Ledger {
     /// Removes the oldest segments without live records, and returns them; the newest one stays. Segments are removed
     /// only in order: an operation may be forgotten once everything that it changed is gone, and that is in earlier
     /// segments.
-    pub(super) fn release(&mut self) -> Vec<Arc<Segment>> {
+    pub(super) fn release(&mut self) -> Vec<Released> {
         let mut released = Vec::new();
-        while self.segments.len() > 1
+        while let Some(begin) = self.segments.values().nth(1).map(|next| next.first_batch)
             && let Some(oldest) = self.segments.first_entry()
             && oldest.get().live == 0
         {
-            released.push(oldest.remove().segment);
+            released.push(Released { segment: oldest.remove().segment, begin });
         }
         released
     }

@@ -1,19 +1,21 @@
 //! A thread that makes segments before they are needed and removes those that are free, so that the writer of the log
 //! waits for neither.
 
-use super::segment::{Blocks, Segment};
+use super::{
+    ledger::Released,
+    segment::{Blocks, Segment},
+};
 use crate::{
     StoreError,
+    data_dir::LOG_BEGIN_MARKS,
     files::{failed, sync_dir},
+    mark::Mark,
 };
 use parking_lot::Mutex;
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender, channel},
-    },
+    sync::mpsc::{Receiver, Sender, channel},
     thread::{self, JoinHandle},
 };
 
@@ -25,7 +27,7 @@ enum Order {
         blocks: Blocks,
         to: Sender<Result<Segment, StoreError>>,
     },
-    Remove(Arc<Segment>),
+    Remove(Released),
     /// Answers true if all segments that were to be removed are gone.
     Settle(Sender<bool>),
 }
@@ -46,15 +48,16 @@ struct Ahead {
 }
 
 impl Maker {
-    /// Starts the thread for a folder of segments.
+    /// Starts the thread for a folder of segments. Before it removes a segment, it puts the first batch that stays
+    /// into `begin`.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub(super) fn start(folder: PathBuf) -> Result<Self, StoreError> {
+    pub(super) fn start(folder: PathBuf, begin: Mark<LOG_BEGIN_MARKS>) -> Result<Self, StoreError> {
         let (orders, received) = channel();
         let thread = thread::Builder::new().name("log-segments".to_owned()).spawn({
             let folder = folder.clone();
-            move || serve(&folder, &received)
+            move || serve(&folder, &begin, &received)
         });
         let thread = Some(thread.map_err(failed("start the thread that creates log segments in", &folder))?);
         Ok(Self { folder, orders: Some(orders), thread, ahead: Mutex::default() })
@@ -85,8 +88,8 @@ impl Maker {
     }
 
     /// Orders the removal of a segment. Readers that still hold it can go on reading.
-    pub(super) fn remove(&self, segment: Arc<Segment>) {
-        self.send(Order::Remove(segment));
+    pub(super) fn remove(&self, released: Released) {
+        self.send(Order::Remove(released));
     }
 
     /// Waits for all removals that were ordered. Returns false if one of them failed.
@@ -116,22 +119,22 @@ impl Drop for Maker {
     }
 }
 
-fn serve(folder: &Path, orders: &Receiver<Order>) {
+fn serve(folder: &Path, begin: &Mark<LOG_BEGIN_MARKS>, orders: &Receiver<Order>) {
     // Segments are removed in the order of their numbers, and one that cannot be removed keeps those after it: after
     // a crash the end of the log is left, without a gap.
-    let mut removing: Vec<Arc<Segment>> = Vec::new();
+    let mut removing = Vec::new();
     for order in orders {
         match order {
             Order::Make { number, bytes, blocks, to } => {
                 // The writer may have ended.
                 let _sent = to.send(Segment::make(folder, number, bytes, blocks));
             }
-            Order::Remove(segment) => {
-                removing.push(segment);
-                remove_all(folder, &mut removing);
+            Order::Remove(released) => {
+                removing.push(released);
+                remove_all(folder, begin, &mut removing);
             }
             Order::Settle(to) => {
-                remove_all(folder, &mut removing);
+                remove_all(folder, begin, &mut removing);
                 let _sent = to.send(removing.is_empty());
             }
         }
@@ -139,20 +142,24 @@ fn serve(folder: &Path, orders: &Receiver<Order>) {
 }
 
 /// Removes segments from the first on, until one cannot be removed.
-fn remove_all(folder: &Path, removing: &mut Vec<Arc<Segment>>) {
-    while let Some(segment) = removing.first() {
-        let removed = match fs::remove_file(&segment.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(failed("remove", &segment.path)(error))
-            }
-            // Durable before the next one is removed.
-            Ok(()) | Err(_) => sync_dir(folder),
-        };
-        if let Err(error) = removed {
+fn remove_all(folder: &Path, begin: &Mark<LOG_BEGIN_MARKS>, removing: &mut Vec<Released>) {
+    while let Some(released) = removing.first() {
+        if let Err(error) = remove(folder, begin, released) {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, "failed to remove a log segment; the next removal tries again");
             return;
         }
         removing.remove(0);
+    }
+}
+
+fn remove(folder: &Path, begin: &Mark<LOG_BEGIN_MARKS>, released: &Released) -> Result<(), StoreError> {
+    // Durable before the segment is gone: otherwise the next start would take it for a lost one.
+    begin.write([released.begin])?;
+    let path = &released.segment.path;
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
+        // Durable before the next one is removed.
+        Ok(()) | Err(_) => sync_dir(folder),
     }
 }

@@ -6,6 +6,9 @@
 //! whole one follows or that was synced, a segment that lost its end, a sequence number that is missing, a record that is
 //! missing between its neighbours. Nothing is changed in the files before all of them are known to be sound.
 //!
+//! Old segments are removed, so the file `LOG_BEGIN` says with which batch the log begins. It is written, durably,
+//! before a segment is removed: older batches may still be there, and that one must be.
+//!
 //! The last batch may be whole and not durable, if the process ended between its write and its sync. It is written and
 //! synced again before anything is read from the log: what is built on it, such as an answer to a candidate, must not
 //! outlive it.
@@ -30,8 +33,18 @@ use std::{
     sync::Arc,
 };
 
+/// What is known of a log beside its segments.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    /// The sequence number of the first batch that must be there; 0 if no segment was removed yet.
+    pub(super) begin: u64,
+    /// The highest sequence number of a batch that is known to have been synced.
+    pub(super) synced: u64,
+}
+
 /// A log as read from its files.
 pub(super) struct Replayed {
+    known: Known,
     pub(super) ledger: Ledger,
     pub(super) views: HashMap<GroupId, View>,
     /// The highest number of a segment.
@@ -49,18 +62,18 @@ struct End {
     broken: Option<usize>,
 }
 
-/// Reads the log in a folder, which is made if there is none. `synced` is the highest sequence number of a batch that is
-/// known to have been synced; `sync_fault` may fail the one sync.
+/// Reads the log in a folder, which is made if there is none. `sync_fault` may fail the one sync.
 ///
 /// # Errors
 /// If a file cannot be read, cut or synced; [`StoreError::Damaged`] as the module says.
 pub(super) fn replay(
     folder: &Path,
-    synced: u64,
+    known: Known,
     sync_fault: Option<&SyncFault>,
 ) -> Result<Replayed, StoreError> {
     make_dir(folder)?;
-    let mut replayed = Replayed { ledger: Ledger::default(), views: HashMap::new(), number: 0, sequence: 0 };
+    let mut replayed =
+        Replayed { known, ledger: Ledger::default(), views: HashMap::new(), number: 0, sequence: 0 };
     let mut used = files(folder)?;
     replayed.number = used.last().map_or(0, |(number, _)| *number);
     let unused = split_unused(&mut used)?;
@@ -69,7 +82,7 @@ pub(super) fn replay(
     for (number, path) in used {
         end = Some(replayed.segment(number, &path, Some(number) == newest)?);
     }
-    check_synced(folder, &replayed, end.as_ref(), synced)?;
+    check_synced(folder, &replayed, end.as_ref())?;
     if let Some(end) = end {
         end.settle(folder, sync_fault)?;
     }
@@ -111,13 +124,9 @@ fn split_unused(files: &mut Vec<(u64, PathBuf)>) -> Result<Vec<PathBuf>, StoreEr
 }
 
 /// Fails if a batch is missing that is known to have been synced.
-fn check_synced(
-    folder: &Path,
-    replayed: &Replayed,
-    end: Option<&End>,
-    synced: u64,
-) -> Result<(), StoreError> {
-    let sequence = replayed.sequence;
+fn check_synced(folder: &Path, replayed: &Replayed, end: Option<&End>) -> Result<(), StoreError> {
+    // The batch with which the log begins was synced before its number was recorded.
+    let (sequence, synced) = (replayed.sequence, replayed.known.synced.max(replayed.known.begin));
     if sequence >= synced {
         return Ok(());
     }
@@ -174,12 +183,14 @@ impl Replayed {
         let segment = Arc::new(segment);
         let (mut offset, mut last) = (SEGMENT_HEAD_BYTES, None);
         while let Some(batch) = Batch::at(&bytes, salt, offset) {
-            if self.sequence != 0 && batch.sequence != self.sequence + 1 {
+            if self.sequence == 0 {
+                self.check_begin(path, batch.sequence)?;
+            } else if batch.sequence != self.sequence + 1 {
                 return Err(broken(path, offset, "batches before it are missing"));
             }
             // One without a batch has no metas either, and keeps every older one.
             if offset == SEGMENT_HEAD_BYTES {
-                self.ledger.add(Arc::clone(&segment));
+                self.ledger.add(Arc::clone(&segment), batch.sequence);
             }
             for (group, change) in batch.changes(path)? {
                 self.ledger.apply(number, group, change)?;
@@ -197,6 +208,20 @@ impl Replayed {
         }
         let last = last.filter(|_| is_newest).map(|range| (range.start, bytes[range].to_vec()));
         Ok(End { segment, last, broken: (!ends).then_some(offset) })
+    }
+
+    /// Fails if the first batch that was found comes after the one with which the log must begin. It may come before
+    /// that one: the process may have ended before it had removed the segment.
+    fn check_begin(&self, path: &Path, found: u64) -> Result<(), StoreError> {
+        let begin = self.known.begin.max(1);
+        if found <= begin {
+            return Ok(());
+        }
+        let (last, path) = (found - 1, path.display());
+        let detail = format!(
+            "its first segment is missing, with the batches {begin} to {last}: {path} is the oldest one"
+        );
+        Err(StoreError::damaged("log", detail))
     }
 }
 

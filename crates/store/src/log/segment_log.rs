@@ -3,7 +3,7 @@ use super::{
     frame::OPERATION_HEAD_BYTES,
     maker::Maker,
     queue::{Operation, Queue, Write},
-    replay::{Replayed, replay},
+    replay::{Known, Replayed, replay},
     view::{Budget, View},
     writer::{Shared, Writer},
 };
@@ -42,10 +42,11 @@ impl SegmentLog {
     pub fn open(dir: &DataDir, options: LogOptions) -> Result<Self, StoreError> {
         let folder = dir.log();
         let (mark, [synced]) = Mark::open(dir.log_synced())?;
-        let replayed = replay(&folder, synced, options.sync_fault.as_ref())?;
-        let Replayed { mut ledger, views, number, sequence } = replayed;
+        let (begin_mark, [begin]) = Mark::open(dir.log_begin())?;
+        let replayed = replay(&folder, Known { begin, synced }, options.sync_fault.as_ref())?;
+        let Replayed { mut ledger, views, number, sequence, .. } = replayed;
         mark.put([sequence]);
-        let maker = Maker::start(folder)?;
+        let maker = Maker::start(folder, begin_mark)?;
         ledger.release().into_iter().for_each(|free| maker.remove(free));
         let views = views.into_iter().map(|(group, view)| (group, Arc::new(Mutex::new(view)))).collect();
         let shared = Arc::new(Shared {

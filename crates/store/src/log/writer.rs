@@ -150,7 +150,7 @@ impl Writer {
             ledger.metas().map(|(_, _, bytes)| (OPERATION_HEAD_BYTES + bytes.len()) as u64).sum()
         };
         let segment = Arc::new(self.next_segment(SEGMENT_HEAD_BYTES as u64 + bytes + metas)?);
-        self.shared.ledger.lock().add(Arc::clone(&segment));
+        self.shared.ledger.lock().add(Arc::clone(&segment), self.sequence + 1);
         self.number = segment.number;
         self.current = Some(Current { segment, end: SEGMENT_HEAD_BYTES as u64, begun: Instant::now() });
         Ok(())

@@ -42,6 +42,15 @@ pub(crate) fn batches(segment: &Path) -> Vec<usize> {
 /// What is known to have been synced of a log.
 const SYNCED: &str = "LOG_SYNCED";
 
+/// The first batch that a log must have.
+const BEGIN: &str = "LOG_BEGIN";
+
+/// What such a file holds with this number.
+fn mark(number: u64) -> String {
+    let line = format!("{number:016x}\n");
+    format!("{line}{:016x}\n", xxhash_rust::xxh3::xxh3_64(line.as_bytes()))
+}
+
 /// A log of three batches in one segment, the last of which is not known to have been synced: so a power cut leaves it.
 fn three_batches(path: &Path) {
     let log = open_log(path);
@@ -137,6 +146,69 @@ fn a_segment_that_lost_its_end_or_is_gone_is_reported() {
         let Err(error) = try_open(root.path()) else { panic!("it opened without {damage}") };
         let missing = ["batches before it are missing", "it is missing, and other batches follow it"];
         assert!(missing.iter().any(|why| error.to_string().contains(why)), "{error}");
+    }
+}
+
+#[test]
+fn a_log_without_one_of_its_segments_is_refused_whichever_it_is() {
+    let missing = [
+        "its first segment is missing, with the batches 1 to 1",
+        "batches before it are missing",
+        "batch 3 is missing, which was synced",
+    ];
+    for (number, missing) in missing.into_iter().enumerate() {
+        let root = tempfile::tempdir().unwrap();
+        let segments = three_segments(root.path());
+        fs::remove_file(&segments[number]).unwrap();
+        // After a power cut this record may be an old one. It is needed only if the end of the log is lost.
+        if number < 2 {
+            fs::write(root.path().join(SYNCED), mark(0)).unwrap();
+        }
+        for _ in 0..2 {
+            let error = try_open(root.path()).err().expect("a segment is missing").to_string();
+            assert!(error.contains(missing) && !error.contains('\n'), "{error}");
+        }
+    }
+}
+
+/// Before a segment is removed, the log records with which batch it begins then. The process may end before and
+/// after each step.
+#[test]
+fn a_log_opens_wherever_the_removal_of_its_segments_has_ended_and_not_if_more_are_gone() {
+    let root = tempfile::tempdir().unwrap();
+    let (whole, purged) = (root.path().join("whole"), root.path().join("purged"));
+    let segments = three_segments(&whole);
+    copy(&whole, &purged);
+    let log = open_log(&purged);
+    durably(|done| log.purge_to(GROUP, 3, Bytes::from_static(b"at 3"), done)).unwrap();
+    drop(log);
+    let is_purged = |path: &Path| {
+        let begin = fs::read_to_string(path.join(BEGIN)).unwrap();
+        begin == mark(4) && fs::read_dir(path.join("log")).unwrap().count() == 1
+    };
+    assert!(is_purged(&purged));
+    // Each segment has one batch, with the same number.
+    for (oldest, begin) in (1..=4).flat_map(|oldest| (0..=4).map(move |begin| (oldest, begin))) {
+        let image = root.path().join(format!("{oldest}-{begin}"));
+        copy(&purged, &image);
+        for segment in &segments[oldest - 1..] {
+            fs::copy(segment, image.join("log").join(segment.file_name().unwrap())).unwrap();
+        }
+        fs::write(image.join(BEGIN), mark(begin)).unwrap();
+        let opens = begin.max(1) >= oldest as u64;
+        match try_open(&image) {
+            Ok(log) => {
+                assert!(opens, "it begins with batch {oldest} instead of {begin}");
+                assert_eq!(log.first_last(GROUP).unwrap(), None);
+                assert_eq!(log.meta(GROUP, Meta::Purged).unwrap().unwrap(), "at 3");
+                drop(log);
+                assert!(is_purged(&image), "{oldest}, {begin}");
+            }
+            Err(error) => {
+                assert!(!opens, "{oldest}, {begin}: {error}");
+                assert!(error.to_string().contains("its first segment is missing"), "{error}");
+            }
+        }
     }
 }
 

@@ -89,15 +89,20 @@ fn no_changed_byte_of_a_log_takes_anything_with_it() {
             }
         }
     }
-    let mark = Path::new("LOG_SYNCED");
-    let bytes = fs::read(whole.join(mark)).unwrap();
-    for at in 0..bytes.len() {
-        let mut changed = bytes.clone();
-        changed[at] ^= 1;
+    for mark in ["LOG_SYNCED", "LOG_BEGIN"] {
+        let bytes = fs::read(whole.join(mark)).unwrap();
+        let _none = fs::remove_dir_all(&damaged);
         copy(&whole, &damaged);
-        fs::write(damaged.join(mark), changed).unwrap();
-        let error = try_open(&damaged).err().expect("the mark is broken").to_string();
-        assert!(error.contains("LOG_SYNCED do not match"), "{error}");
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            fs::write(damaged.join(mark), changed).unwrap();
+            let error = try_open(&damaged).err().expect("the mark is broken").to_string();
+            assert!(error.contains(&format!("{mark} do not match")), "{error}");
+        }
+        fs::remove_file(damaged.join(mark)).unwrap();
+        let error = try_open(&damaged).err().expect("the mark is gone").to_string();
+        assert!(error.contains(&format!("{mark} is missing")), "{error}");
     }
 }
 
