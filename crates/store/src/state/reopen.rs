@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{GroupId, StoreError};
 use fjall::Keyspace;
-use parking_lot::{Mutex, RwLockWriteGuard};
+use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use std::{
     collections::HashMap,
     error::Error,
@@ -25,7 +25,7 @@ use std::{
 pub(super) struct Reopening {
     /// True if the database refuses writes.
     wanted: AtomicBool,
-    /// One at a time.
+    /// One at a time, and none while a state is opened.
     turn: Mutex<()>,
     states: Mutex<HashMap<GroupId, Weak<dyn Holder>>>,
 }
@@ -70,6 +70,12 @@ impl Reopening {
     pub(super) fn add<R: Record>(&self, state: &Arc<Inner<R>>) {
         let holder = Arc::downgrade(state);
         self.states.lock().insert(state.group, holder);
+    }
+
+    /// Keeps the database open as long as the result lives: whoever holds keyspaces of a state that is not added yet and
+    /// asks for the database would otherwise wait for it, and it for them.
+    pub(super) fn hold_off(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock()
     }
 
     /// Returns true if the database refuses writes and waits to be opened again.

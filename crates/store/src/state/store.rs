@@ -111,6 +111,7 @@ impl StateStore {
     /// # Errors
     /// [`StoreError::AlreadyOpen`] while another handle to the group's state exists; if it cannot be read.
     pub fn group<R: Record>(&self, group: GroupId, options: &StateOptions) -> Result<State<R>, StoreError> {
+        let _open = self.0.reopening.hold_off();
         let claim = Claim::new(self.0.clone(), group)?;
         let mut generations = self.0.generations(group);
         let mut last = 0;
