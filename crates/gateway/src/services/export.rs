@@ -31,7 +31,7 @@ use crate::pages::Page;
 use crate::refusals::refusal;
 use crate::{convert, names};
 
-/// How often the clock is checked until it has passed the time of an export.
+/// How soon at the earliest the clock is checked again until it has passed the time of an export.
 const CLOCK_LOOK: Duration = Duration::from_millis(1);
 /// A number that no effect has.
 const NO_EFFECT: u64 = 0;
@@ -88,17 +88,19 @@ async fn begin(call: &Call<'_>, given: Option<Time>) -> Result<Time, Refusal> {
     if at > now {
         return Err(Refusal::field("export_time", "must not be in the future"));
     }
+    let passed = at.after_ms(behind_ms);
     // A manual clock may stand still forever.
-    while call.api.clock.is_none() && cluster.now() <= at.after_ms(behind_ms) {
-        tokio::time::sleep(CLOCK_LOOK).await;
+    while call.api.clock.is_none() && cluster.now() <= passed {
+        let left = Duration::from_millis(passed.since_ms(cluster.now()));
+        tokio::time::sleep(left.max(CLOCK_LOOK)).await;
     }
     let barrier = || {
         let body = Body::Delivery(DeliveryCommand::AckEffect(AckEffect { number: NO_EFFECT }));
         Command::of_server(call.caller.tenant, Scope::Catalogue, body)
     };
     // Sent to each shard directly: this changes nothing in any of them, and leaves no log entry.
-    let passed = cluster.all().map(|shard| shard.submit(barrier()));
-    try_join_all(passed).await.map_err(refusal)?;
+    let answers = cluster.all().map(|shard| shard.submit(barrier()));
+    try_join_all(answers).await.map_err(refusal)?;
     Ok(at)
 }
 
