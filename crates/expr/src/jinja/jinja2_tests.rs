@@ -13,6 +13,7 @@ use minijinja::value::{Serde, Value as Made};
 use serde_json::Value;
 
 use super::{Escape, JinjaLimits, run};
+use crate::Fuel;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/");
 const LIMITS: JinjaLimits = JinjaLimits { fuel: 1_000_000, depth: 100, bytes: 1024 * 1024 };
