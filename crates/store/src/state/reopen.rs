@@ -72,8 +72,8 @@ impl Reopening {
         self.states.lock().insert(state.group, holder);
     }
 
-    /// Keeps the database open as long as the result lives: whoever holds keyspaces of a state that is not added yet and
-    /// asks for the database would otherwise wait for it, and it for them.
+    /// Keeps the database open as long as the result lives. A task that holds keyspaces of a state that is not added yet
+    /// and asks for the database would otherwise wait for the reopening, and the reopening for the task.
     pub(super) fn hold_off(&self) -> MutexGuard<'_, ()> {
         self.turn.lock()
     }
