@@ -99,6 +99,8 @@ impl ToShards {
                 let attempt = Attempt { round, number: attempt };
                 let body = match outcome {
                     Ok(_) => DeliveryCommand::AckEffect(AckEffect { number }),
+                    // It was not begun, and so is no attempt: once it is taken for lost, it is published again.
+                    Err(Failed { reason: DeliveryReason::NotBegun, .. }) => return None,
                     Err(failed) => self.failed(job, number, attempt, failed),
                 };
                 let scope = OutboxScope::from(job.session).scope();

@@ -11,8 +11,12 @@ use switchward_state::limits::ENDPOINT_FAILURE_BYTES_MAX;
 use switchward_state::{Body, Command};
 use switchward_webhook::retry::{AttemptOutcome, Disabled, EndpointHealth};
 
-/// Records an endpoint's health after an attempt, and disables one that is gone or has failed for long.
+/// Records an endpoint's health after an attempt, and disables one that is gone or has failed for long. An attempt that was
+/// not begun says nothing of it.
 pub(super) async fn watch(cluster: &Cluster, tenant: TenantId, id: &str, outcome: &Outcome) {
+    if matches!(outcome, Err(Failed { reason: DeliveryReason::NotBegun, .. })) {
+        return;
+    }
     // Rows that cannot be read end the server elsewhere.
     let Some(endpoint) = endpoint(cluster, tenant, id) else { return };
     let (verdict, failure) = match outcome {
@@ -185,6 +189,16 @@ mod tests {
         assert_eq!((well.failing_since, well.succeeded), (None, Some(cluster.now())));
         let gone = attempt(&cluster, Some(DeliveryReason::ReceiverGone)).await;
         assert_eq!(gone.disabled, Some(DisabledReason::Gone));
+        cluster.shutdown().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_attempt_that_was_not_begun_says_nothing_of_its_endpoint() {
+        let (data, clock) = (tempfile::tempdir().unwrap(), ManualClock::new(BEGUN));
+        let cluster = open(data.path(), &clock).await;
+        put(&cluster).await;
+        let late = attempt(&cluster, Some(DeliveryReason::NotBegun)).await;
+        assert_eq!(late.health.unwrap_or_default().failing_since, None);
         cluster.shutdown().await.unwrap();
     }
 }

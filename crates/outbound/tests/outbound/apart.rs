@@ -48,6 +48,13 @@ pub(crate) async fn said(servers: &Servers, text: &str) -> Result<String, String
     Ok(String::from_utf8_lossy(&answer[1..]).into_owned())
 }
 
+/// The report of the first attempt to deliver an effect.
+fn report(session: SessionId, number: u64, channel: &str, outcome: &str) -> String {
+    format!(
+        r#"{{"report":{{"job":{{"tenant":1,"session":"{session}","origin":{{"effect":{{"number":{number},"round":0,"attempt":0}}}},"channel":{channel}}},"outcome":{outcome}}}}}"#
+    )
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_report_counts_only_for_what_is_on_the_bus_and_on_its_channel() {
     let servers = Servers::open(&[]).await;
@@ -55,11 +62,7 @@ async fn a_report_counts_only_for_what_is_on_the_bus_and_on_its_channel() {
     let session = mails(&servers, 0, machine).await;
     let before = effects(&servers, session).await;
     assert!(!before.is_empty());
-    let report = |number: u64, channel: &str, outcome: &str| {
-        format!(
-            r#"{{"report":{{"job":{{"tenant":1,"session":"{session}","origin":{{"effect":{{"number":{number},"round":0,"attempt":0}}}},"channel":{channel}}},"outcome":{outcome}}}}}"#
-        )
-    };
+    let report = |number, channel: &str, outcome: &str| report(session, number, channel, outcome);
     let sent = r#"{"mail":{"message_id":"a"}}"#;
     for number in &before {
         for channel in [r#""message""#, r#""http""#, r#""model""#, r#"{"event":{"endpoint":"ops"}}"#] {
@@ -78,6 +81,23 @@ async fn a_report_counts_only_for_what_is_on_the_bus_and_on_its_channel() {
     assert_eq!(effects(&servers, session).await, before, "nothing has changed");
     assert_eq!(said(&servers, &report(before[0], r#""mail""#, sent)).await, Ok(r#""accepted""#.to_owned()));
     assert_eq!(effects(&servers, session).await, before[1..]);
+    servers.end().await;
+}
+
+/// A worker that was away takes jobs whose time is over. They go out again, and none of their attempts is used up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_that_was_not_begun_does_not_count() {
+    let servers = Servers::open(&[]).await;
+    let machine = deployed(&servers, "checkpoint", PROCESS).await;
+    let session = mails(&servers, 0, machine).await;
+    let [number, ..] = effects(&servers, session).await[..] else { panic!("a mail waits") };
+    let late = r#"{"failed":{"reason":"not_begun","detail":{"job":"late"}}}"#;
+    let late = report(session, number, r#""mail""#, late);
+    assert_eq!(said(&servers, &late).await, Ok(r#""gone""#.to_owned()));
+    let view = servers.shard(NODES[0], SHARD).read().await.unwrap();
+    let rows = view.row(&Key::outbox(TENANT, session, number)).unwrap();
+    let Some(Row::Outbox(effect)) = rows.as_deref() else { panic!("the mail waits on") };
+    assert_eq!((effect.attempt().number, effect.last()), (0, None));
     servers.end().await;
 }
 
