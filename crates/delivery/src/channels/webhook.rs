@@ -78,11 +78,12 @@ async fn send_message(client: &Client, call: &CallContext<'_>, message: &Message
     call.add_trace(&mut headers);
     let (method, url) = ("POST".to_owned(), message.url.clone());
     let request = Request { method, url, headers, body: Some(body), deadline: call.deadline };
-    let status = client.send(call.tenant, &request).await?.status;
+    let Response { status, retry_after, .. } = client.send(call.tenant, &request).await?;
     if (200..300).contains(&status) {
         return Ok(status);
     }
-    Err(Failed::new(DeliveryReason::ReceiverRefused, ExchangeProblem::ReceiverStatus { status }))
+    let problem = ExchangeProblem::ReceiverStatus { status };
+    Err(Failed { retry_after, ..Failed::new(DeliveryReason::ReceiverRefused, problem) })
 }
 
 /// Returns the content type and the body of a message.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use switchward_bus::{
     Bus, BusError, Count, Counting, Delivery, Envelope, Memory, Published, Receipt, Settings, Stream,
 };
-use switchward_delivery::channels::{Answer, Event, HttpRequest, Webhook};
+use switchward_delivery::channels::{Answer, Event, HttpRequest, Message, Webhook};
 use switchward_delivery::limits::RESULT_BYTES_MAX;
 use switchward_delivery::mail::{OutboundMail, Purpose};
 use switchward_delivery::model::{self, Kind, Model, Provider, Question};
@@ -109,10 +109,7 @@ fn every_input_is_read_as_it_was_written_and_never_shown() {
         Origin::Effect { number: 3, round: 1, attempt: 2 },
         Origin::Ping { number: u64::MAX },
     ];
-    let message = switchward_delivery::channels::Message {
-        url: "https://a.example/".to_owned(),
-        body: "the words of people".to_owned(),
-    };
+    let message = Message { url: "https://a.example/".to_owned(), body: "the words of people".to_owned() };
     let message = JobInput::Webhook(Webhook::Message(message));
     let inputs = [golden().input, judge(), mail(), message, event("https://a.example/".to_owned())];
     for input in inputs {
@@ -509,6 +506,20 @@ async fn a_message_to_an_endpoint_arrives_or_says_what_becomes_of_it() {
             (Some("ses_1-3"), None)
         );
     }
+}
+
+/// Its receiver may say when to come again, as an endpoint may.
+#[tokio::test]
+async fn a_message_of_a_definition_is_sent_again_when_its_receiver_asks() {
+    let server = Server::always(answer("429 x\r\nretry-after: 7", b"")).await;
+    let mut harness = Harness::with_idle(IDLE, &server);
+    let message = Message { url: server.url("/in"), body: "{}".to_owned() };
+    let input = JobInput::Webhook(Webhook::Message(message));
+    harness.publish(Stream::Webhook, &DeliveryJob { input, ..ask("") }).await;
+    let _worker = harness.worker("one");
+    let failed = harness.outcome().await.1.expect_err("the receiver refuses it");
+    let wait = Some(Duration::from_secs(7));
+    assert_eq!((failed.reason, failed.retry_after), (DeliveryReason::ReceiverRefused, wait));
 }
 
 #[tokio::test]
