@@ -46,7 +46,11 @@ impl Ledger {
         let mut kept = self.0.lock();
         let first = kept.waiting.get(&digest.0).copied();
         if first.is_none() && kept.waiting.len() >= MAIL_WAITING_MAX {
-            return false;
+            // Those that never came again, or came to another server, must not keep others from waiting.
+            kept.waiting.retain(|_, first| now.since_ms(*first) < MAIL_WAIT_MS);
+            if kept.waiting.len() >= MAIL_WAITING_MAX {
+                return false;
+            }
         }
         // Until the clock is compared with the other servers' it may be far ahead, and goes back then.
         let first = first.map_or(now, |first| first.min(now));
@@ -105,5 +109,8 @@ mod tests {
         }
         assert!(!ledger.waits(Digest::of(b"one more"), Time(1)));
         assert!(ledger.waits(Digest::of(&0_u64.to_be_bytes()), Time(1)));
+        // None of them has come again.
+        assert!(!ledger.waits(Digest::of(b"one more"), Time(MAIL_WAIT_MS)));
+        assert!(ledger.waits(Digest::of(b"one more"), Time(1 + MAIL_WAIT_MS)));
     }
 }
