@@ -10,14 +10,24 @@ use crate::transcode::{self, JSON};
 
 /// What became of a webhook.
 pub(super) enum Outcome {
-    /// Recorded; the event's name.
-    Recorded(String),
-    /// Recorded; the event's name, and the session's state now.
+    /// Recorded; the event's name, and the session's state after it, unless the session is gone by now.
+    Recorded(String, Option<String>),
+    /// Recorded, and the sender wants to know the session's state; the event's name, and the state.
     Moved(String, String),
     /// No event: a greeting from when the sender is set up, with its answer.
     Greeted(Value),
     /// Recorded before.
     Duplicate,
+}
+
+impl Outcome {
+    /// The same for a sender who wants to know the session's state.
+    pub(super) fn with_state(self) -> Self {
+        match self {
+            Self::Recorded(event, Some(state)) => Self::Moved(event, state),
+            other @ (Self::Recorded(..) | Self::Moved(..) | Self::Greeted(_) | Self::Duplicate) => other,
+        }
+    }
 }
 
 /// Why a webhook is refused, with the status that says so.
@@ -56,7 +66,7 @@ impl From<Refusal> for Refused {
 /// The answer.
 pub(super) fn of(outcome: Result<Outcome, Refused>) -> Response<Body> {
     match outcome {
-        Ok(Outcome::Recorded(event)) => ok(StatusCode::ACCEPTED, &json!({ "event": event })),
+        Ok(Outcome::Recorded(event, _)) => ok(StatusCode::ACCEPTED, &json!({ "event": event })),
         Ok(Outcome::Moved(event, state)) => ok(StatusCode::OK, &json!({ "event": event, "state": state })),
         Ok(Outcome::Greeted(answer)) => ok(StatusCode::OK, &answer),
         Ok(Outcome::Duplicate) => ok(StatusCode::OK, &json!({ "duplicate": true })),

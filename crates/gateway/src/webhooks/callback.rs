@@ -62,11 +62,7 @@ pub(super) async fn by_state(
         let (call, token) = opened(&api, &token, request.headers()).await?;
         let Path((session, state)) = path.map_err(|_| Refusal::field("", "the path is not valid text"))?;
         reply_tokens::session(&call.caller, &token, &session)?;
-        let id = token.session;
-        let outcome = received(&call, token, Some(state), request).await?;
-        let Outcome::Recorded(event) = outcome else { return Ok(outcome) };
-        let now = call.session(id, &session).await?;
-        Ok(Outcome::Moved(event, now.at().to_owned()))
+        received(&call, token, Some(state), request).await.map(Outcome::with_state)
     };
     answer::of(recorded.await)
 }

@@ -9,7 +9,8 @@ use switchward_state::session::ReplyToken;
 use switchward_state::{Body, Reply, RequestId, Scope};
 
 use super::answer::{Outcome, Refused};
-use crate::api::Call;
+use crate::api::{Call, position_after};
+use crate::auth::Caller;
 use crate::convert::json;
 use crate::error::{Reason, Refusal};
 use crate::names;
@@ -63,14 +64,20 @@ pub(super) async fn record(call: &Call<'_>, brought: Brought) -> Result<Outcome,
     let body =
         Body::Run(RunCommand::RecordEvent(RecordEvent { key, data, state, model, token, webhook, once }));
     match call.execute(Scope::Session(session), id, None, body).await {
-        Ok(Reply::Recorded { event, .. }) => {
-            let session = names::of_session(&call.caller, session);
-            Ok(Outcome::Recorded(format!("{session}/events/{event}")))
-        }
-        Ok(reply) => Err(odd(&reply).into()),
+        Ok(reply) => recorded(&call.caller, session, reply),
         Err(refusal) if refusal.reason() == Reason::RequestIdReused => Ok(Outcome::Duplicate),
         Err(refusal) => Err(unrecorded(named(refusal, "session", &session_name), is_recognised)),
     }
+}
+
+/// What the reply of the session says. Nothing else is read: a failure after the event was recorded would make its sender
+/// send it again.
+fn recorded(caller: &Caller, id: SessionId, reply: Reply) -> Result<Outcome, Refused> {
+    let Reply::Recorded { event, .. } = reply else { return Err(odd(&reply).into()) };
+    let session = names::of_session(caller, id);
+    let event = format!("{session}/events/{event}");
+    let state = position_after(id, reply, &session).ok().map(|view| view.at().to_owned());
+    Ok(Outcome::Recorded(event, state))
 }
 
 /// Says why a message is not recorded. If that is unknown and the message is recognised when it comes again, its sender must
@@ -85,7 +92,10 @@ fn unrecorded(refusal: Refusal, is_recognised: bool) -> Refused {
 #[cfg(test)]
 mod tests {
     use http::header;
+    use switchward_machine::TenantId;
     use switchward_shard::Failure;
+    use switchward_state::Actor;
+    use switchward_state::catalogue::Settings;
 
     use super::super::answer;
     use super::*;
@@ -103,5 +113,20 @@ mod tests {
             let after = answer.headers().get(header::RETRY_AFTER).map(|value| value.to_str().unwrap());
             assert_eq!((answer.status(), after), (status, wait));
         }
+    }
+
+    #[test]
+    fn what_was_recorded_is_accepted_although_its_session_cannot_be_shown_any_more() {
+        let caller = Caller {
+            tenant: TenantId(1),
+            tenant_name: "acme".into(),
+            settings: Settings::default(),
+            actor: Actor::server(),
+            key_id: String::new(),
+        };
+        let session = SessionId([7; 16]);
+        let reply = Reply::Recorded { session, sequence: 3, event: 2, position: None };
+        let answer = answer::of(recorded(&caller, session, reply).map(Outcome::with_state));
+        assert_eq!(answer.status(), StatusCode::ACCEPTED);
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! | Status | When |
 //! |---|---|
-//! | 202, 200 | The event is recorded, `{"event": name}`; by the second path 200, with the session's state now. |
+//! | 202, 200 | The event is recorded, `{"event": name}`; by the second path 200, with the session's state after it. |
 //! | 200 | `{"duplicate": true}`: a message of this `webhook-id` or `idempotency-key` was recorded before. |
 //! | 400 | The body is no JSON, not of its form, or has no value at the source's pointers. |
 //! | 401 | No token, or not one that was made for a session here; no such tenant or source, or nothing proves the message. |
