@@ -133,7 +133,7 @@ pub const PAGE_BODY_BYTES_MAX: usize = 64 * 1024;
 pub const FORM_ID_CHARS: usize = 32;
 /// The code with which an OpenID provider sends a browser back, bytes.
 pub const SIGN_IN_CODE_BYTES_MAX: usize = 4 * 1024;
-/// Cookies of decision pages that are read of one request.
+/// People whom the decision pages of a tenant know in one browser; of more, those recognised last.
 pub const BROWSER_COOKIES_MAX: usize = 16;
 /// Messages that came by mail and are remembered for people who look after them; of more, the newest.
 pub const MAIL_SEEN_MAX: usize = 500;

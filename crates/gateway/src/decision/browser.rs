@@ -30,7 +30,8 @@ pub(super) struct Known {
     pub(super) at: Time,
 }
 
-/// Returns everybody whom pages of a tenant recognised in the browser of a request within the last `keep_ms` milliseconds.
+/// Returns everybody whom pages of a tenant recognised in the browser of a request within the last `keep_ms` milliseconds; of
+/// more than [`BROWSER_COOKIES_MAX`], the newest.
 pub(super) fn known(
     headers: &HeaderMap,
     tenant: TenantId,
@@ -42,10 +43,15 @@ pub(super) fn known(
     let ours = sent
         .flat_map(Cookie::split_parse)
         .filter_map(|cookie| cookie.ok().filter(|cookie| cookie.name().starts_with(NAME)));
-    let read = ours.take(BROWSER_COOKIES_MAX).filter_map(|cookie| read(cookie.value(), tenant, keys));
+    let read = ours.filter_map(|cookie| read(cookie.value(), tenant, keys));
     // Another server, whose clock is a little ahead, may have recognised them a moment ago.
     let latest = now.after_ms(CLOCKS_APART_MS_MAX);
-    read.filter(|known| known.at <= latest && now.since_ms(known.at) < keep_ms).collect()
+    let mut known: Vec<Known> =
+        read.filter(|known| known.at <= latest && now.since_ms(known.at) < keep_ms).collect();
+    // Browsers send the oldest first. A stable sort: those of one time stay in their order.
+    known.sort_by_key(|known| std::cmp::Reverse(known.at));
+    known.truncate(BROWSER_COOKIES_MAX);
+    known
 }
 
 /// Returns the header that makes a browser known for this many milliseconds; `None` if it cannot be written.
@@ -141,6 +147,18 @@ mod tests {
         let ann = Known { person: "ann@acme.example".into(), ..kim(LinkAuth::Oidc) };
         let all = format!("theme=dark; {}; bad; {}", sent(&kim(LinkAuth::Code)), sent(&ann));
         assert_eq!(read(&all, TENANT, key(), HOUR), [kim(LinkAuth::Code), ann]);
+    }
+
+    #[test]
+    fn of_many_people_those_recognised_last_are_known() {
+        let of = |number: usize| Known {
+            person: format!("p{number}@acme.example"),
+            at: Time(HOUR + u64::try_from(number).unwrap()),
+            ..kim(LinkAuth::Code)
+        };
+        let all: Vec<String> = (0..=BROWSER_COOKIES_MAX).map(|number| sent(&of(number))).collect();
+        let known = read(&all.join("; "), TENANT, key(), HOUR + 60);
+        assert_eq!((known.len(), &known[0]), (BROWSER_COOKIES_MAX, &of(BROWSER_COOKIES_MAX)));
     }
 
     #[test]
