@@ -126,7 +126,7 @@ impl<C: Collect> Rounds<'_, C> {
             *self.waits = pace.waits();
             match round {
                 Round::More => {}
-                Round::Clear if (1..=IMAP_NOTIFIED_ROUNDS_MAX).contains(&notified) => {}
+                Round::Clear | Round::Later if (1..=IMAP_NOTIFIED_ROUNDS_MAX).contains(&notified) => {}
                 Round::Clear => {
                     later = pace.waits();
                     session = self.rest(session, able, pace.poll).await?;

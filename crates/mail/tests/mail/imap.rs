@@ -248,12 +248,18 @@ async fn each_message_goes_where_it_belongs() {
 
 #[tokio::test]
 async fn what_comes_while_a_command_is_answered_is_not_waited_for() {
-    for (texts, command) in
-        [(&["yes"][..], "SEARCH"), (&["yes"], "STORE"), (&["yes"], "MOVE"), (&[], "SEARCH")]
-    {
+    for (texts, command) in [
+        (&["yes"][..], "SEARCH"),
+        (&["yes"], "STORE"),
+        (&["yes"], "MOVE"),
+        (&[], "SEARCH"),
+        // One that could not be taken must not keep the next one waiting.
+        (&["later"], "SEARCH"),
+    ] {
         let late = Some((command, "late"));
         let (mut account, _) = listen(Mailbox { late, ..mailbox("IDLE MOVE", texts) }).await;
-        account.pace.poll = Duration::from_secs(3_600);
+        let long = Duration::from_secs(3_600);
+        account.pace = Pace { poll: long, again_min: long, again_max: long };
         let (send, mut received) = mpsc::unbounded_channel();
         let (_stop, stopped) = watch::channel(false);
         let taker = Arc::new(Taker(send, Notify::new()));
