@@ -43,8 +43,16 @@ fn names(mut rest: &[Token<'_>]) -> Vec<String> {
     let mut names = Vec::new();
     loop {
         let (name, after) = match rest {
-            [Token::Dot, Token::Ident("get"), Token::ParenOpen, key, after @ ..] => match text(key) {
-                Some(name) => (name, &after[after.len()..]),
+            // What follows the call is not followed: it may be the default's.
+            [
+                Token::Dot,
+                Token::Ident("get"),
+                Token::ParenOpen,
+                key,
+                Token::ParenClose | Token::Comma,
+                ..,
+            ] => match text(key) {
+                Some(name) => (name, &rest[rest.len()..]),
                 None => return names,
             },
             // A method is called on the value before it.
@@ -108,5 +116,8 @@ mod tests {
         assert_eq!(paths("{{ gathered_data }}"), "*");
         assert_eq!(paths("{{ gathered_data[x] }}"), "*");
         assert_eq!(paths("{% set d = gathered_data %}{{ d.amount }}"), "*");
+        assert_eq!(paths("{{ gathered_data.get('net_' ~ x) }}"), "*");
+        assert_eq!(paths("{{ gathered_data.prices.get('a' if x else 'b') }}"), "prices");
+        assert_eq!(paths("{{ gathered_data.get('a' | upper, gathered_data.b) }}"), "b *");
     }
 }
