@@ -103,12 +103,12 @@ fn check_path(path: &str) -> Result<(), PatternError> {
 pub struct AddressPattern(#[n(0)] String);
 
 impl AddressPattern {
-    /// Reads a pattern; `None` if the text is neither an address nor `*@domain`.
+    /// Reads a pattern; `None` if the text is neither one address nor `*@domain`.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        let (local, domain) = text.rsplit_once('@')?;
+        let (local, domain) = text.split_once('@')?;
         let star_inside = (local.contains('*') && local != "*") || domain.contains('*');
-        let clean = !text.chars().any(|c| c.is_whitespace() || c.is_control());
+        let clean = !text.contains(is_odd) && !domain.contains('@');
         (!local.is_empty() && !domain.is_empty() && !star_inside && clean).then(|| Self(text.to_lowercase()))
     }
 
@@ -138,8 +138,12 @@ fn bare_address(text: &str) -> Option<String> {
         Some((_, rest)) => rest.strip_suffix('>')?,
         None => text,
     };
-    let odd = |c: char| c.is_whitespace() || c.is_control() || "<>,;\"()".contains(c);
-    (!bare.contains(odd) && bare.matches('@').count() == 1).then(|| bare.to_lowercase())
+    (!bare.contains(is_odd) && bare.matches('@').count() == 1).then(|| bare.to_lowercase())
+}
+
+/// Returns true for a character that no bare address has.
+fn is_odd(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || "<>,;\"()".contains(c)
 }
 
 #[cfg(test)]
@@ -198,5 +202,14 @@ mod tests {
         assert!(one.covers("ANN@example.org") && !one.covers("bann@example.org"));
         assert_eq!(AddressPattern::new("a*@example.org"), None);
         assert_eq!(AddressPattern::new("example.org"), None);
+        for several in [
+            "a@example.org,b@example.org",
+            "a@example.org;b",
+            "<a@example.org>",
+            "a@b@example.org",
+            "*@b@example.org",
+        ] {
+            assert_eq!(AddressPattern::new(several), None, "{several} covers no address");
+        }
     }
 }
