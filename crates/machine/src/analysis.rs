@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{ActKind, Machine, NoExit, NodeIx, Target};
+use crate::{ActKind, Exit, Machine, NoExit, NodeIx, Resolve, Target};
 
 /// The findings of [`analyse`]; positions in the machine's order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -53,7 +53,14 @@ fn can_end(machine: &Machine, at: usize) -> bool {
         ActKind::Ask(_) | ActKind::Work(_) | ActKind::Decide(_) => false,
     });
     let ends_alone = matches!(node.on_no_exit, NoExit::End(_)) && runs_through;
-    ends_alone || node.exits.iter().any(|exit| matches!(exit.to, Target::End(_)))
+    ends_alone
+        || node.exits.iter().any(|exit| matches!(exit.to, Target::End(_)) || ends_at_gate(machine, exit))
+}
+
+/// Returns true if a decision of the person who is asked about this exit ends the run.
+fn ends_at_gate(machine: &Machine, exit: &Exit) -> bool {
+    let gate = exit.hold.and_then(|gate| machine.gate(gate));
+    gate.is_some_and(|gate| gate.outcomes.iter().any(|(_, resolve)| matches!(resolve, Resolve::End(_))))
 }
 
 fn closure(from: impl Iterator<Item = usize>, edges: &[Vec<usize>]) -> BTreeSet<usize> {

@@ -52,6 +52,14 @@ fn the_action_and_next_make_the_exit() {
     }
 }
 
+/// A refusal of the review ends the session, so that the cycle has an end.
+#[test]
+fn a_review_leads_to_an_end() {
+    clean(
+        "name: p\ninitial: a\nstates:\n  a: {question: Q, answers: {go: {next: a, action: notify_human}}}\n",
+    );
+}
+
 #[test]
 fn a_state_asks_its_question_and_one_without_answers_completes() {
     for bye in ["{question: Bye}", "{question: Bye, answers: {}}", "{question: Bye, answers: null}"] {
