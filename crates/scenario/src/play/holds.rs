@@ -1,6 +1,7 @@
 //! Comparison of expected and seen values. See `docs/scenarios.md#expectations`.
 
 use serde_json::Value;
+use switchward_expr::{CmpOp, compare};
 
 use crate::script::Wanted;
 
@@ -51,10 +52,8 @@ fn fits(expected: &Value, seen: Option<&Value>) -> bool {
         (Value::Array(expected), Some(Value::Array(seen))) => {
             expected.len() == seen.len() && expected.iter().zip(seen).all(|(e, s)| fits(e, Some(s)))
         }
-        (Value::Number(expected), Some(Value::Number(seen))) => {
-            // 1 and 1.0 are one number.
-            expected == seen || expected.as_f64().zip(seen.as_f64()).is_some_and(|(e, s)| e == s)
-        }
+        // 1 and 1.0 are one number; large whole numbers are compared exactly.
+        (Value::Number(_), Some(Value::Number(_))) => compare(seen, CmpOp::Eq, expected).unwrap_or(false),
         (expected, Some(seen)) => expected == seen,
         (_, None) => false,
     }
@@ -164,6 +163,9 @@ mod tests {
         assert!(context(json!({"x": null, "a": {"b": 1.0}})));
         assert!(!context(json!({"a": null})) && !context(json!({"a": {"c": []}})));
         assert!(!context(json!({"x": {"y": null}})));
+        let large = json!({"id": 9_007_199_254_740_993_u64});
+        assert!(holds(Wanted::Context, &large, &large));
+        assert!(!holds(Wanted::Context, &json!({"id": 9_007_199_254_740_992_u64}), &large));
     }
 
     #[test]
