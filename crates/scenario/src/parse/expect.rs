@@ -8,6 +8,7 @@ use switchward_formats::{
 };
 use switchward_machine::Status;
 
+use super::event_types::EVENT_TYPES;
 use super::fields::json;
 use super::values;
 use crate::limits::LIST_MAX;
@@ -62,9 +63,7 @@ fn expectation((key, node): &Entry, report: &mut Report) -> Option<Expectation> 
         Wanted::RetryAfter => {
             node.is_null() || shape::integer(node, "`retry_after_seconds`", 0..=u64::MAX, report).is_some()
         }
-        Wanted::Events | Wanted::Without => {
-            values::texts(node, &format!("`{}`", wanted.word()), report).is_some()
-        }
+        Wanted::Events | Wanted::Without => event_types(node, wanted, report),
         Wanted::Version => shape::integer(node, "`version`", 1..=u64::from(u32::MAX), report).is_some(),
         Wanted::Open => items(node, "`open`", &OPEN, &OPEN_KINDS, report),
         Wanted::Effects => items(node, "`effects`", &EFFECT, &EFFECT_KINDS, report),
@@ -75,6 +74,16 @@ fn expectation((key, node): &Entry, report: &mut Report) -> Option<Expectation> 
 
 fn is_text(node: &Node, wanted: Wanted, report: &mut Report) -> bool {
     shape::text(node, &format!("`{}`", wanted.word()), SOURCE_BYTES_MAX, report).is_some()
+}
+
+/// A list of types of events; no step could record any other, so that `without` would always hold.
+fn event_types(node: &Node, wanted: Wanted, report: &mut Report) -> bool {
+    let errors_before = report.errors();
+    let what = format!("`{}`", wanted.word());
+    for item in shape::list(node, &what, LIST_MAX, report).unwrap_or_default() {
+        shape::word(item, &format!("an entry of {what}"), &EVENT_TYPES, report);
+    }
+    report.errors() == errors_before
 }
 
 fn at(node: &Node, report: &mut Report) -> bool {

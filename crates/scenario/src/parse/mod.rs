@@ -1,5 +1,6 @@
 //! Reading a scenario. See `docs/scenarios.md#the-file` and `docs/scenarios.md#verbs`.
 
+mod event_types;
 mod expect;
 pub(crate) mod fields;
 mod values;

@@ -181,3 +181,27 @@ fn arguments_keep_the_digits_that_were_written() {
     let Verb::Authorize(call) = &scenario.steps[0].verb else { panic!("the step is a call") };
     assert_eq!(String::from_utf8_lossy(&call.args), r#"{"b":1.50,"a":["yes",null,"q\""]}"#);
 }
+
+/// A list of unrecorded events with a wrong name would hold whatever a step does.
+#[test]
+fn a_type_of_event_that_does_not_exist_is_refused() {
+    let text = "definition: a.json\nsteps:\n- turn: {}\n  expect: {without: [session.complete]}\n\
+                - turn: {}\n  expect: {events: [work.opened, definition.deployed, opened]}\n";
+    let nearest = Some("session.completed".to_owned());
+    let found: Vec<_> = findings_of(text);
+    assert_eq!(found[0], (4, "SW1116", nearest));
+    assert_eq!((found.len(), found[1].0, found[1].1), (2, 6, "SW1116"));
+}
+
+#[test]
+fn the_types_of_events_are_the_documented_ones() {
+    let page = include_str!("../../../../docs/api.md");
+    let (_, rest) = page.split_once("## Event types of a history").unwrap();
+    let section = rest.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let cells = rows.filter_map(|row| row.split('|').nth(1));
+    let mut documented: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    documented.extend(["definition.activated", "definition.deployed"]);
+    documented.sort_unstable();
+    assert_eq!(event_types::EVENT_TYPES.to_vec(), documented);
+}
