@@ -37,7 +37,7 @@ pub(super) fn vertex(
         approval::pass_discussions_on(spec);
     }
     let terminal = edges.is_empty();
-    let mut exits: Vec<Exit> = edges.into_iter().map(exit).collect();
+    let mut exits: Vec<Exit> = edges.into_iter().map(|edge| exit(edge, &state.kind)).collect();
     let success = match state.kind {
         Kind::Timer(_) => named(timer_port),
         Kind::Event(..) | Kind::Reply(..) => named(RECEIVED),
@@ -101,11 +101,11 @@ fn named(port: &str) -> Port {
     Port::Named(port.to_owned())
 }
 
-fn exit(edge: Edge<'_>) -> Exit {
-    let on = match edge.port {
-        // The end of a message is not a port of the machine.
-        None | Some(DONE) => Trigger::Auto { event: !edge.guard.is_open() },
-        Some(port) => Trigger::Port(named(port)),
+fn exit(edge: Edge<'_>, kind: &Kind) -> Exit {
+    let on = match (edge.port, kind) {
+        // The end of a message is not a port of the machine; a wait may sort into a port of this name.
+        (None, _) | (Some(DONE), Kind::Output(_)) => Trigger::Auto { event: !edge.guard.is_open() },
+        (Some(port), _) => Trigger::Port(named(port)),
     };
     Exit { guard: edge.guard, label: edge.label, ..Exit::plain(on, Target::Node(edge.to)) }
 }
