@@ -18,6 +18,8 @@ pub const JINJA_WORK_PER_FUEL: u64 = 64;
 pub const JINJA_CAPTURE_FACTOR: u64 = 4;
 /// Known names listed beside an unknown one.
 pub const KNOWN_NAMES_MAX: usize = 100;
+/// The longest name in such a list, bytes.
+pub const KNOWN_NAME_BYTES_MAX: usize = 256;
 /// Values of one `range(...)`.
 pub const JINJA_RANGE_MAX: usize = 100_000;
 /// Digits of a rounded number, before or after the point.

@@ -20,7 +20,7 @@ pub enum Mention {
         kind: NameKind,
         /// The name, and where it stands.
         name: Name,
-        /// Names that are known there, at most [`KNOWN_NAMES_MAX`](crate::limits::KNOWN_NAMES_MAX).
+        /// Names that are known there, at most [`KNOWN_NAMES_MAX`](crate::limits::KNOWN_NAMES_MAX), without long ones.
         known: Vec<String>,
     },
     /// A text that looks like a reference to the data and is output unchanged.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::codes::Code;
 use crate::document::Span;
-use crate::limits::ALLOWED_MAX;
+use crate::limits::{ALLOWED_BYTES_MAX, ALLOWED_MAX};
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,10 +72,11 @@ impl Finding {
         }
     }
 
-    /// Sets the allowed values, of which the first are kept.
+    /// Sets the allowed values, of which the first are kept, without those that are too long for a name.
     #[must_use]
     pub fn allowed<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
-        self.allowed = names.into_iter().take(ALLOWED_MAX).map(str::to_owned).collect();
+        let short = names.into_iter().filter(|name| name.len() <= ALLOWED_BYTES_MAX);
+        self.allowed = short.take(ALLOWED_MAX).map(str::to_owned).collect();
         self
     }
 

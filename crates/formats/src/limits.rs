@@ -21,6 +21,8 @@ pub const ALIAS_BYTES_MAX: usize = 64 * 1024;
 pub const FINDINGS_MAX: usize = 200;
 /// Names listed as allowed in one finding.
 pub const ALLOWED_MAX: usize = 20;
+/// The longest name listed as allowed, bytes; no name that is allowed anywhere is longer.
+pub const ALLOWED_BYTES_MAX: usize = 256;
 /// Characters of an author's name that a message repeats.
 pub const QUOTED_CHARS_MAX: usize = 60;
 /// Characters of a source line that a rendered finding shows.

@@ -12,7 +12,7 @@ use minijinja::syntax::SyntaxConfig;
 use super::meter::Meter;
 use super::{JinjaError, JinjaLimits, compile, filters, methods};
 use crate::brace;
-use crate::limits::KNOWN_NAMES_MAX;
+use crate::limits::{KNOWN_NAME_BYTES_MAX, KNOWN_NAMES_MAX};
 use crate::mention::{Mention, Name, NameKind};
 
 /// The keywords of tags.
@@ -305,7 +305,8 @@ impl Walk<'_> {
         if self.is_local(id) || in_loop || self.functions.iter().any(|known| known == id) {
             return;
         }
-        let locals = self.scopes.iter().flatten().rev().cloned();
+        let short = |name: &&String| name.len() <= KNOWN_NAME_BYTES_MAX;
+        let locals = self.scopes.iter().flatten().rev().filter(short).cloned();
         let known = self.roots.iter().map(|root| (*root).to_owned()).chain(locals);
         let known = known.chain((self.loops > 0).then(|| LOOP.to_owned()));
         self.unknown(NameKind::Variable, named(self.source, id), known.take(KNOWN_NAMES_MAX).collect());

@@ -4,6 +4,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::limits::KNOWN_NAME_BYTES_MAX;
+use crate::mention::Mention;
 
 const LIMITS: JinjaLimits = JinjaLimits { fuel: 100_000, depth: 100, bytes: 256 * 1024 };
 /// For bodies that have to be stopped.
@@ -26,6 +28,16 @@ fn data_has_two_names_and_its_keys_are_none() {
         "Ann Ulm b"
     );
     assert_eq!(text("[{{ name }}]"), "[]");
+}
+
+/// A list of known names is short, however long the names are.
+#[test]
+fn long_names_are_not_listed_beside_an_unknown_one() {
+    let long = "a".repeat(KNOWN_NAME_BYTES_MAX + 1);
+    let source = format!("{{% set {long} = 1 %}}{{% set b = 1 %}}{{{{ c }}}}");
+    let found = mentions(&source, &["gathered_data"]).unwrap();
+    let [Mention::Unknown { known, .. }] = found.as_slice() else { panic!("one name is unknown: {found:?}") };
+    assert_eq!(known, &["gathered_data", "b"]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::form::Form;
 use super::reserved;
 use crate::codes::{KEY_UNSET, NAME_UNKNOWN, TEXT_BRACES};
 use crate::document::Span;
+use crate::limits::FINDINGS_MAX;
 use crate::{Finding, Report, quoted};
 
 /// The name of the index of a loop's item.
@@ -73,8 +74,11 @@ impl Keys {
         }
     }
 
-    /// Records an unknown name in a text.
-    pub(super) fn unknown(&mut self, unknown: Unknown) {
+    /// Records an unknown name in a text. What is known there is kept for as many as are reported.
+    pub(super) fn unknown(&mut self, mut unknown: Unknown) {
+        if self.unknown.len() >= FINDINGS_MAX {
+            unknown.known = Vec::new();
+        }
         self.unknown.push(unknown);
     }
 

@@ -149,6 +149,19 @@ fn many_unknown_names_beside_many_keys_are_checked_at_once() {
     assert_eq!(codes(&states, "[]").len(), limits::FINDINGS_MAX + 1);
 }
 
+/// Allowed names are listed beside many findings: one that is too long for a name is left out.
+#[test]
+fn names_that_are_too_long_are_not_listed_as_allowed() {
+    let long = "x".repeat(limits::ALLOWED_BYTES_MAX + 1);
+    let yaml = format!(
+        "name: p\nstates: [{{name: {long}, type: conversation}}, {{name: b, type: conversation}}]\n\
+         transitions: [{{from: b, to: nowhere}}]\n"
+    );
+    let compiled = compile_text("p.yaml", &yaml);
+    let dangling = compiled.findings.iter().find(|it| it.code == "SW1303").expect("it is reported");
+    assert_eq!(dangling.allowed, ["b"]);
+}
+
 /// Values of many requests are followed through many states, and no more than a number of steps in all.
 #[test]
 fn values_of_many_requests_are_followed_within_a_bound() {
