@@ -9,7 +9,7 @@ use switchward_state::delivery::EffectBody;
 use switchward_state::run::{Fault, RunEvent, json_length};
 use switchward_state::session::{SessionEvent, SessionWarning};
 
-use crate::approval::resolve::held_port;
+use crate::approval::resolve::stay;
 use crate::approval::settled_people::SettledPeople;
 use crate::approval::{mails, reminders, shown, votes};
 use crate::delivery::capacity;
@@ -102,10 +102,9 @@ pub(crate) fn attempt(
     }
     // An error may be ignored, and an approval that nobody was asked for may not.
     let node = turn.run(run)?.node;
-    let refused = held_port(turn, run, exit)?;
     turn.emit(RunEvent::Faulted { run, node, fault: fault.clone() })?;
     let warning = SessionWarning::NoRecipients { fault };
     turn.emit(SessionEvent::Warned { warning })?;
-    turn.emit(RunEvent::Rested { run, refused })?;
+    stay(turn, run, exit)?;
     Ok(Next::Rest)
 }

@@ -109,7 +109,7 @@ pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Deferral) -
 
 /// The run stays in its state. A body that ended with a port leaves by it when it next tries to. One that has not ended,
 /// because an event has tried the exit, goes on.
-fn stay(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<(), Stop> {
+pub(crate) fn stay(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<(), Stop> {
     if has_open_part(turn, run)? {
         return Ok(());
     }
@@ -135,7 +135,7 @@ fn has_open_part(turn: &Turn<'_, '_>, run: RunId) -> Result<bool, Stop> {
 }
 
 /// The port at which an exit stands, if it stands at one.
-pub(crate) fn held_port(
+fn held_port(
     turn: &Turn<'_, '_>,
     run: RunId,
     exit: ExitIx,
