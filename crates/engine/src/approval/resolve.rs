@@ -107,13 +107,14 @@ pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Deferral) -
     Ok(())
 }
 
-/// The run stays in its state. A body that ended with a port leaves by it when it next tries to. One that has not ended,
-/// because an event has tried the exit, goes on.
+/// The run stays in its state. A body that ended with a port leaves by it when it next tries to, also if an event has tried
+/// another exit since. One that has not ended, because an event has tried the exit, goes on.
 pub(crate) fn stay(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<(), Stop> {
     if has_open_part(turn, run)? {
         return Ok(());
     }
-    let refused = held_port(turn, run, exit)?;
+    let before = turn.run(run)?.refused.clone();
+    let refused = held_port(turn, run, exit)?.or(before);
     turn.emit(RunEvent::Rested { run, refused })?;
     Ok(())
 }
