@@ -126,7 +126,8 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
             GuardResult::Fail => {}
             GuardResult::Error(fault) => return Ok(Some(Next::Fault(fault))),
             GuardResult::Pending(asked) => {
-                turn.emit(RunEvent::ChoicePending { run, event })?;
+                let requester = turn.requester();
+                turn.emit(RunEvent::ChoicePending { run, event, requester })?;
                 acts::ask_judge(turn, run, at, asked)?;
                 return Ok(Some(Next::Rest));
             }

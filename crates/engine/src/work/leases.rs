@@ -228,8 +228,17 @@ pub(crate) fn lapse(turn: &mut Turn<'_, '_>, item: OpenId, owed: &Owed, run: Run
     if let About::Reply { .. } = owed.about {
         return classify::answered(turn, run, owed, None);
     }
+    not_of_judge(turn, run, owed.about)?;
     let due = failed(turn, run, owed.about, fault)?;
     resolve::now_or_later(turn, run, due)
+}
+
+/// A judge asks for nothing: the requester of what follows is the one who has caused the choice.
+fn not_of_judge(turn: &mut Turn<'_, '_>, run: RunId, about: About) -> Result<(), ViewError> {
+    if let About::Judge { .. } = about {
+        turn.asker = turn.run(run)?.choice.as_ref().map(|choice| choice.requester.clone());
+    }
+    Ok(())
 }
 
 /// What the end of work leads to.
@@ -253,6 +262,7 @@ fn end(turn: &mut Turn<'_, '_>, found: &OpenWork, ended: Ended, unknown: bool) -
         Ended::Accepted(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
     turn.emit(WorkEvent::Done { item, run, worker, wrong, unknown })?;
+    not_of_judge(turn, run, found.owed.about)?;
     let due = match ended {
         Ended::Accepted(written, due) => {
             for (key, value) in written {

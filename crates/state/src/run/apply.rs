@@ -50,11 +50,8 @@ pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &RunEvent)
             loops.extend(at.clone());
         }
         RunEvent::EventRecorded { .. } | RunEvent::EarlyUsed { .. } => events(rows, site, event)?,
-        RunEvent::ChoicePending { run, event } => {
-            let at = rows.run_at_mut(&Key::run(site.tenant, id, *run))?;
-            let choice = at.choice.get_or_insert_with(|| Choice { event: *event, judged: Vec::new() });
-            // The end of the body asks for more than an event did, and is not forgotten for it.
-            choice.event &= *event;
+        RunEvent::ChoicePending { run, event, requester } => {
+            wait_for_judge(rows.run_at_mut(&run_key(*run))?, *event, requester);
         }
         RunEvent::ChoiceOver { run } => rows.run_at_mut(&Key::run(site.tenant, id, *run))?.choice = None,
         RunEvent::Judged { run, judged } => {
@@ -181,6 +178,17 @@ fn rested(run: &mut Run, refused: Option<&Port>) {
     run.rests = true;
     run.refused = refused.cloned();
     run.choice = None;
+}
+
+/// A choice waits for a judge.
+fn wait_for_judge(at: &mut Run, event: bool, requester: &str) {
+    let fresh = || Choice { event, judged: Vec::new(), requester: requester.to_owned() };
+    let choice = at.choice.get_or_insert_with(fresh);
+    if choice.event && !event {
+        // The end of the body asks for more than an event did, and is not forgotten for it.
+        choice.event = false;
+        requester.clone_into(&mut choice.requester);
+    }
 }
 
 /// The agent's turn in a run is over.

@@ -222,6 +222,9 @@ pub enum RunEvent {
         /// Whether only the exits that listen to events are looked at.
         #[n(1)]
         event: bool,
+        /// The requester of a gate that opens because of the judgement.
+        #[n(2)]
+        requester: String,
     },
     /// A judgement has come.
     #[n(18)]

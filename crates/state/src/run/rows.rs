@@ -135,6 +135,9 @@ pub struct Choice {
     /// What was judged so far.
     #[n(1)]
     pub judged: Vec<Judged>,
+    /// The requester of a gate that opens because of a judgement: the one who has caused the choice, and not the judge.
+    #[n(2)]
+    pub requester: String,
 }
 
 /// A judgement that was given.

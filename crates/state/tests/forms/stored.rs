@@ -253,7 +253,7 @@ fn run() -> Run {
         called: vec![("lookup".into(), true)],
         loops: vec![looped()],
         seen: vec!["paid".into()],
-        choice: Some(Choice { event: true, judged: vec![judged()] }),
+        choice: Some(Choice { event: true, judged: vec![judged()], requester: "kim".into() }),
         refused: Some(Port::Named("received".into())),
         mailed: vec!["sam@example.com".into()],
         recipients: vec!["sam@example.com".into()],

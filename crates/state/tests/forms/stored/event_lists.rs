@@ -149,7 +149,7 @@ pub(crate) fn later() -> Vec<Event> {
         Event::Work(WorkEvent::Released { item, lapsed: true }),
         open::work_done(item, run, false),
         open::work_done(item, run, true),
-        Event::Run(RunEvent::ChoicePending { run, event: true }),
+        Event::Run(RunEvent::ChoicePending { run, event: true, requester: "kim".into() }),
         Event::Run(RunEvent::Judged { run, judged: judged() }),
         Event::Run(RunEvent::ChoiceOver { run }),
         Event::Run(RunEvent::Wrote {
