@@ -15,7 +15,8 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Nesting of a participant's answer.
 pub const ANSWER_DEPTH_MAX: usize = 32;
 /// Calls of one session that are permitted and not yet reported, and that the state remembers. Beyond it a call
-/// that reserves nothing is not remembered, one that reserves money is QUOTA_EXCEEDED.
+/// that reserves nothing is not remembered, and one that reserves money takes the position of the oldest that reserves
+/// nothing; if all reserve money, it is QUOTA_EXCEEDED.
 pub const CALLS_OPEN_MAX: usize = 1_000;
 /// Grants of one session that are not yet used; one more is QUOTA_EXCEEDED.
 pub const GRANTS_MAX: usize = 1_000;

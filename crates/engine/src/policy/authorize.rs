@@ -317,16 +317,32 @@ fn check_capacity(
     session: &Session,
     call: &Authorize,
     reserved: Micros,
-) -> Result<(), Rejection> {
-    if session.calls.len() >= CALLS_OPEN_MAX && reserved.0 > 0 {
-        let message = format!("{CALLS_OPEN_MAX} calls of the session are not yet reported");
-        return Err(Rejection::new(Reason::QuotaExceeded, message));
+) -> Result<(), Stop> {
+    if is_full(session) && reserved.0 > 0 && oldest_free(turn, session)?.is_none() {
+        let message = format!("{CALLS_OPEN_MAX} calls of the session that hold money are not yet reported");
+        return Err(Rejection::new(Reason::QuotaExceeded, message).into());
     }
     let Some(mail) = &call.mail else { return Ok(()) };
     let effects = mail.effects();
     let bytes = effects.iter().map(EffectBody::bytes).fold(0, usize::saturating_add);
     let excess = capacity::mails_of(turn, session, effects.len(), bytes);
-    excess.map_or(Ok(()), |excess| Err(Rejection::new(Reason::QuotaExceeded, excess.to_string())))
+    excess.map_or(Ok(()), |excess| Err(Rejection::new(Reason::QuotaExceeded, excess.to_string()).into()))
+}
+
+/// Whether the session remembers as many unreported calls as it may.
+fn is_full(session: &Session) -> bool {
+    session.calls.len() >= CALLS_OPEN_MAX
+}
+
+/// The oldest unreported call that holds no money. A call that does is remembered instead of it if there are too many.
+fn oldest_free(turn: &Turn<'_, '_>, session: &Session) -> Result<Option<u64>, Stop> {
+    for number in &session.calls {
+        let call = turn.rows.call_at(&Key::call(turn.tenant(), turn.session_id()?, *number))?;
+        if call.is_some_and(|call| call.reserved.0 == 0) {
+            return Ok(Some(*number));
+        }
+    }
+    Ok(None)
 }
 
 /// The mail of a call goes out: the call is made, and nobody need report it. One that holds money, because it was
@@ -357,8 +373,11 @@ struct Permit {
 
 fn permit(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, permit: Permit) -> Result<(), Stop> {
     let Permit { reserved, reservation, rules, said } = permit;
-    let full = session.calls.len() >= CALLS_OPEN_MAX;
-    let number = if full { None } else { Some(turn.session()?.next_id) };
+    let free = if is_full(session) && reserved.0 > 0 { oldest_free(turn, session)? } else { None };
+    if let Some(number) = free {
+        turn.emit(PolicyEvent::CallLapsed { number })?;
+    }
+    let number = if is_full(session) && free.is_none() { None } else { Some(turn.session()?.next_id) };
     // Every mail counts, capped or not: a tenant's cap holds at once.
     let mail = sends_mail(&call.capability);
     let made = Call {

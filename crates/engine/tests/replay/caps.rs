@@ -1,13 +1,13 @@
-//! The daily mail cap of a session.
+//! What a session may have at most: mails of a day, and calls that are not reported.
 
 use std::sync::Arc;
 use switchward_engine::{decide, evolve};
 use switchward_formats::compile_file;
-use switchward_machine::{SessionId, TenantId, Time};
+use switchward_machine::{Micros, SessionId, TenantId, Time};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine, Role, Settings};
 use switchward_state::delivery::{Draft, Outgoing};
-use switchward_state::limits::MAILS_OF_DAY_MAX;
-use switchward_state::policy::PolicyCommand;
+use switchward_state::limits::{CALLS_OPEN_MAX, MAILS_OF_DAY_MAX};
+use switchward_state::policy::{Args, Authorize, PolicyCommand};
 use switchward_state::session::{MailDay, SessionCommand, Start};
 use switchward_state::{Actor, Body, Command, Key, Reason, Rejection, Reply, Row, Scope, View};
 use switchward_testkit::{Rows, start_of};
@@ -36,8 +36,8 @@ fn submit(rows: &mut Rows, scope: Scope, body: Body, now: Time) -> Result<Reply,
     decided.answers.pop().unwrap()
 }
 
-#[test]
-fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
+/// The rows of a session that has started at this time.
+fn started(at: Time) -> (Rows, SessionId) {
     let mut rows = Rows::default();
     let machine = Arc::new(compile_file("p.yaml", SOURCE.as_bytes(), None).definition.unwrap().machine);
     let install =
@@ -45,8 +45,14 @@ fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
     submit(&mut rows, Scope::Shard, install, Time(1)).unwrap();
     let id = SessionId::from_key(TENANT, "s");
     let start = Start { key: Some("s".into()), ..start_of("p", 1, machine.digest(), "agent") };
+    submit(&mut rows, Scope::Session(id), Body::Session(SessionCommand::Start(start)), at).unwrap();
+    (rows, id)
+}
+
+#[test]
+fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
     let day = Time(20 * DAY_MS + 5);
-    submit(&mut rows, Scope::Session(id), Body::Session(SessionCommand::Start(start)), day).unwrap();
+    let (mut rows, id) = started(day);
     let key = Key::session(TENANT, id);
     let Row::Session(session) = &*rows.row(&key).unwrap().unwrap() else { panic!("it is a session") };
     let mailed = Some(MailDay { day: 20, count: MAILS_OF_DAY_MAX - 2 });
@@ -67,4 +73,40 @@ fn a_session_sends_so_many_mails_in_a_day_and_then_the_next_day() {
     assert!(send(&mut rows, &three[..1], Time(21 * DAY_MS)).is_ok());
     let Row::Session(session) = &*rows.row(&key).unwrap().unwrap() else { panic!("it is a session") };
     assert_eq!(session.mailed, Some(MailDay { day: 21, count: 1 }));
+}
+
+#[test]
+fn calls_that_hold_nothing_keep_no_session_from_one_that_holds_money() {
+    let now = Time(5);
+    let (mut rows, id) = started(now);
+    let make = |rows: &mut Rows, name: usize, estimate: Option<Micros>| {
+        let call = Authorize {
+            capability: "bash".into(),
+            call_id: name.to_string(),
+            args: Args::parse(b"{}").unwrap(),
+            estimate,
+            limits: None,
+            mail: None,
+        };
+        submit(rows, Scope::Session(id), Body::Policy(PolicyCommand::Authorize(call)), now)
+            .map_err(|no| no.reason)
+    };
+    for name in 0..CALLS_OPEN_MAX {
+        make(&mut rows, name, None).unwrap();
+    }
+    // Nobody has reported any of them, and nobody has to.
+    for name in CALLS_OPEN_MAX..2 * CALLS_OPEN_MAX {
+        make(&mut rows, name, Some(Micros(3))).unwrap();
+    }
+    assert_eq!(
+        make(&mut rows, 2 * CALLS_OPEN_MAX, Some(Micros(3))).unwrap_err(),
+        Reason::QuotaExceeded,
+        "as many hold money as may"
+    );
+    make(&mut rows, 2 * CALLS_OPEN_MAX, None).unwrap();
+    let Row::Session(session) = &*rows.row(&Key::session(TENANT, id)).unwrap().unwrap() else {
+        panic!("it is a session")
+    };
+    assert_eq!(session.calls.len(), CALLS_OPEN_MAX);
+    assert_eq!(session.meters.reserved_micros, 3 * u64::try_from(CALLS_OPEN_MAX).unwrap());
 }
