@@ -51,8 +51,8 @@ pub(crate) fn open(
     Ok(())
 }
 
-/// Notifies the people whom the directory now resolves for a gate that was opened without any, keeps its votes, and
-/// acknowledges the original notice. Does nothing if there are still none.
+/// Notifies the people whom the directory now resolves for a gate that was opened without any, besides those whom an
+/// escalation has asked since, keeps its votes, and acknowledges the original notice. Does nothing if there are still none.
 pub(crate) fn notify(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Stop> {
     let EffectBody::Notice { gate, subject, .. } = &notice.body else { return Ok(()) };
     let open = turn.rows.gate(turn.tenant(), turn.session_id()?, *gate)?.map(|open| OpenGate::clone(&open));
@@ -60,10 +60,14 @@ pub(crate) fn notify(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Sto
     let Ok(SettledPeople { to, names }) = found(turn, open.head.run, subject)? else { return Ok(()) };
     let remind = reminders::first(turn, open.head.run)?;
     let before = open.body.asked.as_ref().and_then(|asked| asked.voting.clone());
-    let shown = open.body.asked.clone().unwrap_or_else(|| GateRequest::once("", subject, ""));
+    let nobody = || GateRequest { to: Vec::new(), ..GateRequest::once("", subject, "") };
+    let shown = open.body.asked.clone().unwrap_or_else(nobody);
     let text = shown.body.clone();
-    let listed = turn.directory()?.listed(&names, &to);
-    let asked = GateRequest { to: to.clone(), open: true, remind, voting: None, listed, ..shown };
+    let new: Vec<String> = to.into_iter().filter(|one| shown.request_of(one).is_none()).collect();
+    let mut listed = shown.listed.clone();
+    listed.add(&turn.directory()?.listed(&names, &new));
+    let to = shown.to.iter().chain(&new).cloned().collect();
+    let asked = GateRequest { to, open: true, remind, voting: None, listed, ..shown };
     let mut body = votes::begun(turn, *gate, open.head.run, Gate { asked: Some(asked), ..open.body })?;
     let Some(asked) = &mut body.asked else { return Ok(()) };
     if let (Some(now), Some(before)) = (&mut asked.voting, before) {
@@ -71,7 +75,7 @@ pub(crate) fn notify(turn: &mut Turn<'_, '_>, notice: &Effect) -> Result<(), Sto
     }
     turn.emit(ApprovalEvent::Votes(VoteFact::Notified { gate: *gate, asked: Box::new(asked.clone()) }))?;
     turn.emit(DeliveryEvent::Acked { number: notice.number })?;
-    for one in to {
+    for one in new {
         turn.send(open.head.run, mail(one, subject.clone(), text.clone(), *gate, Purpose::Ask))?;
     }
     Ok(())

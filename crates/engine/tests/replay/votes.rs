@@ -1,5 +1,6 @@
 //! Gates that take several approvals.
 
+mod noticed;
 mod removed;
 
 use std::collections::BTreeSet;
