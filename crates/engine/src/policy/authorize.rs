@@ -178,6 +178,9 @@ fn ask(
         Some(gate) => gate,
         None => open_gate(turn, session, force, call, spec, judged)?,
     };
+    // When it was planned, nobody was to be asked: what was reserved then is given back.
+    let name = call_name(turn.session_id()?, &call.call_id);
+    release_reservation(turn, session.root, name, call.limits.as_ref())?;
     Ok(Reply::Authorized(Box::new(Authorized {
         effect: CallEffect::Ask,
         reason: None,
@@ -307,6 +310,8 @@ fn redeem(turn: &mut Turn<'_, '_>, force: &InForce, call: &Authorize, number: u6
     turn.emit(PolicyEvent::GrantUsed { number })?;
     let (reserved, reservation, rules) = (grant.reserved, grant.reservation, grant.rules);
     permit(turn, &session, call, Permit { reserved, reservation, rules, said: Grounds::default() })?;
+    // The approval came after the call was planned: it holds a reservation of its own.
+    release_reservation(turn, session.root, call_name(id, &call.call_id), call.limits.as_ref())?;
     let remaining = with_caps(turn, force, &call.capability, Remaining::default())?;
     Ok(allowed(call, Grounds::default(), Some(OpenId(grant.gate)), remaining))
 }

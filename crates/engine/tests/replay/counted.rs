@@ -321,6 +321,36 @@ fn a_call_that_no_limit_applies_to_any_more_gives_back_what_was_reserved() {
     assert!(matches!(sent.as_slice(), [EffectBody::Settle { release: true, .. }]), "{sent:?}");
 }
 
+#[test]
+fn a_call_that_a_person_is_asked_about_or_has_approved_meanwhile_gives_back_what_was_reserved() {
+    let mut harness = harness_of(ASKED, None);
+    let (gate, asked) = harness.ask();
+    let check = reserved_at(NOW, asked.rules, asked.estimate);
+    let call = Authorize {
+        capability: "pay".into(),
+        call_id: "two".into(),
+        args: Args::parse(b"{}").unwrap(),
+        estimate: None,
+        limits: Some(check.clone()),
+        mail: None,
+    };
+    let session = Scope::Session(harness.1);
+    let authorize = harness.command(session.clone(), Body::Policy(PolicyCommand::Authorize(call)));
+    for effect in [CallEffect::Ask, CallEffect::Allow] {
+        let (reply, events) = harness.submit(authorize.clone());
+        assert!(matches!(reply.unwrap(), Reply::Authorized(said) if said.effect == effect));
+        let sent: Vec<&EffectBody> = events.iter().filter_map(queued).collect();
+        assert!(
+            matches!(sent.as_slice(), [EffectBody::Settle { release: true, .. }]),
+            "{effect:?}: {sent:?}"
+        );
+        if effect == CallEffect::Ask {
+            let approve = by("kim", harness.command(session.clone(), decide_gate(gate, Some(check.clone()))));
+            harness.submit(approve).0.unwrap();
+        }
+    }
+}
+
 /// What an event puts into the outbox; `None` if it puts nothing there.
 fn queued(event: &Event) -> Option<&EffectBody> {
     if let Event::Delivery(DeliveryEvent::Queued { effect }) = event { Some(&effect.body) } else { None }
