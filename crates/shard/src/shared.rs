@@ -220,7 +220,7 @@ impl Shared {
         self.unreadable.load(Ordering::Acquire)
     }
 
-    /// Flushes changed rows to the state store. Blocks.
+    /// Flushes all rows that were changed before the call to the state store, also if a flush is under way. Blocks.
     ///
     /// With several voters the rows may be ahead of this server's own log, when a majority of others has committed an
     /// entry that is not yet on disk here. A restart then finds the log shorter than the rows and continues from the
@@ -230,10 +230,7 @@ impl Shared {
         if !self.state.recover().map_err(broken)? {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        if let Some(flush) = self.state.begin_flush() {
-            flush.run().map_err(broken)?;
-        }
-        Ok(())
+        self.state.flush().map_err(broken)
     }
 
     /// Frees the memory of rows that were written to the state store. Blocks.
@@ -287,5 +284,53 @@ impl Shared {
     /// The last position that the state store has on disk.
     pub(crate) fn flushed(&self) -> Option<Applied> {
         self.flushed.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraft::vote::leader_id_std::CommittedLeaderId;
+    use std::thread;
+    use switchward_state::Levels;
+    use switchward_store::{DataDir, GroupId, RowKey, StateOptions, StateStore};
+
+    use super::*;
+    use crate::codec::encode_json;
+
+    const GROUP: GroupId = GroupId(1);
+
+    fn shared(data: &DataDir) -> Shared {
+        let state = StateStore::open(data).unwrap().group(GROUP, &StateOptions::default()).unwrap();
+        let (snapshots, ring) = (Snapshots::open(data).unwrap(), switchward_scenario::ring().clone());
+        let level = WriteLevel::of_server_alone(Levels::OF_PROGRAM);
+        Shared::new(state, snapshots, ring, Failed::of(GROUP), level)
+    }
+
+    /// Ends an entry that changes no rows.
+    fn apply(shared: &Shared, index: u64) {
+        let last = Some(LogId { leader_id: CommittedLeaderId::new(1), index });
+        let applied = encode_json(&Applied { last, ..Applied::default() }).unwrap();
+        let none: [(RowKey, Option<Stored>); 0] = [];
+        shared.state.apply(none, applied);
+    }
+
+    #[test]
+    fn a_checkpoint_writes_what_came_after_the_flush_that_is_under_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let shared = shared(&DataDir::open(folder.path()).unwrap());
+        apply(&shared, 1);
+        let first = shared.state.begin_flush().unwrap();
+        apply(&shared, 2);
+        thread::scope(|scope| {
+            let checkpoint = scope.spawn(|| shared.checkpoint());
+            // It would end now if it did not wait.
+            for _ in 0..1_000 {
+                thread::yield_now();
+            }
+            first.run().unwrap();
+            checkpoint.join().unwrap().unwrap();
+        });
+        let written = shared.persist().unwrap().and_then(|applied| applied.last);
+        assert_eq!(written.map(|last| last.index), Some(2));
     }
 }

@@ -68,9 +68,7 @@ impl<R: Record> State<R> {
     /// # Errors
     /// If the state cannot be read or flushed.
     pub fn begin_export(&self) -> Result<StateExport, StoreError> {
-        if let Some(flush) = self.freeze(Gate::enter(&self.0.gate)) {
-            flush.run()?;
-        }
+        self.flush()?;
         let (disk, snapshot) = {
             let tables = self.0.tables.read();
             (tables.disk().clone(), self.0.store.database().snapshot())

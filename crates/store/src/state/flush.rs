@@ -19,7 +19,16 @@ impl<R: Record> State<R> {
         self.freeze(Gate::try_enter(&self.0.gate)?)
     }
 
-    pub(super) fn freeze(&self, pass: Pass) -> Option<Flush<R>> {
+    /// Flushes the rows of all entries that have ended before the call. Waits for a [`Flush`] that has begun, so the
+    /// caller must not hold one.
+    ///
+    /// # Errors
+    /// As of [`Flush::run`].
+    pub fn flush(&self) -> Result<(), StoreError> {
+        self.freeze(Gate::enter(&self.0.gate)).map_or(Ok(()), Flush::run)
+    }
+
+    fn freeze(&self, pass: Pass) -> Option<Flush<R>> {
         let mut flush = self.freeze_inside()?;
         flush._pass = Some(pass);
         Some(flush)
