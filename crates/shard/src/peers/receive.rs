@@ -82,7 +82,8 @@ fn check(member: &Member, header: &SnapshotHeader, snapshot: &Snapshot) -> io::R
     Ok(())
 }
 
-/// Receives all pieces into a file, and verifies it.
+/// Receives all pieces into a file, and verifies it. The file has no name any more, so that the disk gets its space back when
+/// it is installed, or refused.
 async fn file(member: &Member, stream: &dyn PeerStream) -> io::Result<SnapshotFile> {
     let (snapshots, group) = (member.snapshots.clone(), member.group);
     let mut receiver = blocking(move || snapshots.receive(group)).await?;
@@ -100,7 +101,13 @@ async fn file(member: &Member, stream: &dyn PeerStream) -> io::Result<SnapshotFi
             SnapshotPart::End(_) => return Err(cut_off(member.group, "lacks pieces")),
         }
     }
-    blocking(move || receiver.finish()).await
+    let snapshots = member.snapshots.clone();
+    blocking(move || {
+        let file = receiver.finish()?;
+        snapshots.remove(group)?;
+        Ok(file)
+    })
+    .await
 }
 
 fn write(

@@ -125,7 +125,8 @@ fn a_snapshot_of_a_later_term_than_its_sender_leads_in_is_not_sent_and_not_taken
     let runtime = callers();
     runtime.block_on(async {
         let (leader, snapshot) = snapshot(&trio).await;
-        let (_folder, group) = fresh(&trio.network).await;
+        let (folder, group) = fresh(&trio.network).await;
+        let left = || std::fs::read_dir(folder.path().join("snapshots")).unwrap().count();
         let position = snapshot.meta.last_log_id.unwrap();
         let deposed = Vote::new_committed(position.leader_id.term - 1, leader);
 
@@ -145,6 +146,7 @@ fn a_snapshot_of_a_later_term_than_its_sender_leads_in_is_not_sent_and_not_taken
             panic!("a snapshot of a later term was taken")
         };
         assert_eq!(why, "a snapshot holds entries of a later term than its sender leads in");
+        assert_eq!(left(), 0, "a refused snapshot takes no space");
 
         // The leader of the position's term is believed, and the replica is whole.
         let vote = Vote::new_committed(position.leader_id.term, leader);
@@ -153,6 +155,7 @@ fn a_snapshot_of_a_later_term_than_its_sender_leads_in_is_not_sent_and_not_taken
         assert_eq!(answer.vote, vote);
         let installed = group.raft().with_raft_state(|state| *state.vote_ref()).await.unwrap();
         assert_eq!(installed, vote);
+        assert_eq!(left(), 0, "the rows are in the state, and not on the disk twice");
 
         // A leader of an earlier term gets the later vote, before it has sent a single row.
         let earlier = send_by_hand(&trio.network, leader, deposed, &snapshot).await;

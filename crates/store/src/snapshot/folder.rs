@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::{
     fs::{self, File},
     io::{self, BufWriter, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -43,8 +43,16 @@ impl Snapshots {
     /// # Errors
     /// If a file cannot be removed.
     pub fn clear(&self) -> Result<(), StoreError> {
-        let mut all = entries(&self.dir.snapshots())?.into_iter().filter(|path| parse(path).is_some());
-        all.try_for_each(|path| fs::remove_file(&path).map_err(failed("remove", &path)))
+        let all = entries(&self.dir.snapshots())?;
+        all.iter().filter(|path| parse(path).is_some()).try_for_each(|path| remove(path))
+    }
+
+    /// Removes the snapshots of a group. Handles to them can still be read.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub fn remove(&self, group: GroupId) -> Result<(), StoreError> {
+        self.of(group)?.iter().try_for_each(|(_, path)| remove(path))
     }
 
     /// Begins to receive a snapshot of a group from another server.
@@ -86,11 +94,19 @@ impl Snapshots {
         let mut all = self.of(group)?;
         all.sort();
         all.pop();
-        all.iter().try_for_each(|(_, path)| fs::remove_file(path).map_err(failed("remove", path)))
+        all.iter().try_for_each(|(_, path)| remove(path))
     }
 }
 
-fn parse(path: &std::path::Path) -> Option<(u64, u64)> {
+/// Removes a file, unless another task has removed it.
+fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn parse(path: &Path) -> Option<(u64, u64)> {
     let (group, number) = path.file_name()?.to_str()?.strip_suffix(".snap")?.split_once('-')?;
     Some((u64::from_str_radix(group, 16).ok()?, u64::from_str_radix(number, 16).ok()?))
 }
