@@ -180,6 +180,12 @@ impl Disk {
         }
     }
 
+    /// Returns true if this many more bytes of rows leave what must stay free, as of the last check.
+    #[must_use]
+    pub fn has_space_for(&self, bytes: u64) -> bool {
+        self.admits_maintenance() && self.free_bytes() >= self.floor_bytes().saturating_add(bytes)
+    }
+
     /// Checks the free space, gives the reserve up if it is needed, and takes it back if it fits.
     pub fn look(&self) -> DiskLevel {
         if self.options == DiskOptions::default() {

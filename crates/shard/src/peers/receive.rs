@@ -18,6 +18,9 @@ use crate::limits::{SNAPSHOT_BYTES_MAX, SNAPSHOT_IDLE, SNAPSHOTS_AT_ONCE};
 use crate::snapshot::received;
 use crate::types::{LogId, Snapshot, Vote};
 
+/// Why a snapshot is refused that would fill the disk: what other groups write on it goes on.
+const NO_SPACE: &str = "the disk has too little space for a snapshot";
+
 /// The snapshots that this server receives.
 pub(super) struct Receiving {
     turns: Semaphore,
@@ -47,6 +50,9 @@ impl Receiving {
         let Ok(_turn) = self.turns.try_acquire() else {
             return Ok(SnapshotAnswer::Refused("another snapshot is being received".into()));
         };
+        if !member.snapshots.disk().has_space_for(0) {
+            return Ok(SnapshotAnswer::Refused(NO_SPACE.into()));
+        }
         stream.send(encode_snapshot_answer(&SnapshotAnswer::Ready)).await.map_err(io::Error::other)?;
         tracing::info!(snapshot = %header.id, "receiving a snapshot");
         let file = file(member, stream).await?;
@@ -94,6 +100,10 @@ async fn file(member: &Member, stream: &dyn PeerStream) -> io::Result<SnapshotFi
                 counted.count(&piece);
                 if counted.bytes > SNAPSHOT_BYTES_MAX {
                     return Err(cut_off(member.group, "is too long"));
+                }
+                // What was received is written into the state once more.
+                if !member.snapshots.disk().has_space_for(counted.bytes) {
+                    return Err(io::Error::new(io::ErrorKind::StorageFull, NO_SPACE));
                 }
                 receiver = blocking(move || write(receiver, &piece)).await?;
             }

@@ -20,7 +20,7 @@ use switchward_shard::{
     RaftSettings, SnapshotSource, TypeConfig,
 };
 use switchward_state::Levels;
-use switchward_store::{DataDir, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
+use switchward_store::{DataDir, DiskOptions, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
 use switchward_testkit::PATIENCE;
 use switchward_testnet::Network;
 use tempfile::TempDir;
@@ -39,10 +39,10 @@ const SNAPSHOT: u8 = 6;
 type Vote = VoteOf<TypeConfig>;
 type Snapshot = SnapshotOf<TypeConfig, SnapshotSource>;
 
-/// A replica that has not voted yet, reachable in the network of the three.
-async fn fresh(network: &Network) -> (TempDir, Group) {
+/// A replica that has not voted yet, reachable in the network of the three. Its disk is watched with these options.
+async fn fresh(network: &Network, disk: DiskOptions) -> (TempDir, Group) {
     let folder = tempfile::tempdir().unwrap();
-    let data = DataDir::open(folder.path()).unwrap();
+    let data = DataDir::open(folder.path()).unwrap().watched(disk).unwrap();
     let on_fatal = Box::new(|error: &switchward_store::StoreError| panic!("the log is lost: {error}"));
     let options = GroupOptions {
         group: GROUP,
@@ -125,7 +125,7 @@ fn a_snapshot_of_a_later_term_than_its_sender_leads_in_is_not_sent_and_not_taken
     let runtime = callers();
     runtime.block_on(async {
         let (leader, snapshot) = snapshot(&trio).await;
-        let (folder, group) = fresh(&trio.network).await;
+        let (folder, group) = fresh(&trio.network, DiskOptions::default()).await;
         let left = || std::fs::read_dir(folder.path().join("snapshots")).unwrap().count();
         let position = snapshot.meta.last_log_id.unwrap();
         let deposed = Vote::new_committed(position.leader_id.term - 1, leader);
@@ -169,6 +169,25 @@ fn a_snapshot_of_a_later_term_than_its_sender_leads_in_is_not_sent_and_not_taken
         };
         let cancelled = link.full_snapshot(vote, snapshot, closed, option).await;
         assert!(matches!(cancelled, Err(StreamingError::Closed(_))), "{cancelled:?}");
+        group.raft().shutdown().await.unwrap();
+    });
+    trio.network.leave(FRESH);
+    trio.assert_sound();
+}
+
+#[test]
+fn a_snapshot_is_refused_that_would_fill_the_disk() {
+    let trio = Trio::open();
+    let runtime = callers();
+    runtime.block_on(async {
+        let (leader, snapshot) = snapshot(&trio).await;
+        // No disk has so much free space.
+        let disk = DiskOptions { min_free_bytes: 0, reserve_bytes: u64::MAX };
+        let (_folder, group) = fresh(&trio.network, disk).await;
+        let vote = Vote::new_committed(snapshot.meta.last_log_id.unwrap().leader_id.term, leader);
+        let answer = send_by_hand(&trio.network, leader, vote, &snapshot).await;
+        assert_eq!(answer, SnapshotAnswer::Refused("the disk has too little space for a snapshot".into()));
+        assert!(group.failed().is_none());
         group.raft().shutdown().await.unwrap();
     });
     trio.network.leave(FRESH);

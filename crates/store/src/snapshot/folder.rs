@@ -1,6 +1,6 @@
 use super::{SnapshotFile, format::Header, writer::SnapshotWriter};
 use crate::{
-    DataDir, GroupId, StoreError,
+    DataDir, Disk, GroupId, StoreError,
     files::{self, entries, failed},
 };
 use bytes::Bytes;
@@ -36,6 +36,12 @@ impl Snapshots {
             }
         }
         Ok(Snapshots { dir: dir.clone(), next: Arc::new(AtomicU64::new(last + 1)) })
+    }
+
+    /// The disk that holds them.
+    #[must_use]
+    pub fn disk(&self) -> &Disk {
+        self.dir.disk()
     }
 
     /// Removes all snapshots; they are made again when needed.
