@@ -19,8 +19,11 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc};
 /// Chunks that are under way in one direction of a stream.
 const CHUNKS: usize = 4;
 
+/// The kind of streams of appends.
+const ENTRY_STREAM: u8 = 5;
+
 /// The kinds of messages that carry entries: appends, and streams of appends.
-const ENTRIES: [u8; 2] = [1, 5];
+const ENTRIES: [u8; 2] = [1, ENTRY_STREAM];
 
 /// The kind of streams that carry a snapshot.
 const SNAPSHOT: u8 = 6;
@@ -71,6 +74,22 @@ struct Switchboard {
     /// Snapshots that were sent to their end.
     snapshots: u64,
     streams: usize,
+    /// Streams of appends that are open, by the numbers of both servers.
+    entry_streams: BTreeMap<(u64, u64), usize>,
+    /// The most of them that one server has had open to another.
+    entry_streams_max: usize,
+}
+
+impl Switchboard {
+    /// Counts a stream.
+    fn opened(&mut self, from: u64, to: u64, kind: u8) {
+        self.streams += 1;
+        if kind == ENTRY_STREAM {
+            let open = self.entry_streams.entry((from, to)).or_default();
+            *open += 1;
+            self.entry_streams_max = self.entry_streams_max.max(*open);
+        }
+    }
 }
 
 impl Network {
@@ -150,6 +169,12 @@ impl Network {
     #[must_use]
     pub fn streams(&self) -> usize {
         self.0.lock().streams
+    }
+
+    /// The most streams of appends that one server has had open to another at one time.
+    #[must_use]
+    pub fn entry_streams_max(&self) -> usize {
+        self.0.lock().entry_streams_max
     }
 
     fn is_cut(&self, from: u64, to: u64) -> bool {
@@ -240,7 +265,7 @@ impl Transport for Links {
             receives: AsyncMutex::new(receives),
         };
         let (near, far) = (end(self.node, to, there, answers), end(to, self.node, back, arrives));
-        self.network.0.lock().streams += 1;
+        self.network.0.lock().opened(self.node, to, kind);
         let from = self.node;
         runtime.spawn(async move {
             let served = handler.stream(from, request, Arc::new(far)).await;
@@ -272,6 +297,17 @@ impl Chunks {
         self.kind == SNAPSHOT
             && self.from == self.opener
             && matches!(decode_snapshot_part(chunk), Ok(SnapshotPart::End(_)))
+    }
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        if self.kind == ENTRY_STREAM && self.from == self.opener {
+            let mut board = self.network.0.lock();
+            if let Some(open) = board.entry_streams.get_mut(&(self.from, self.to)) {
+                *open -= 1;
+            }
+        }
     }
 }
 

@@ -297,6 +297,8 @@ async fn open_groups(
     let cache_bytes = options.cache_bytes / (usize::try_from(count).unwrap_or(1) + 1);
     let begins = begins(options);
     let node = options.member.as_ref().map_or(ALONE, |member| member.number);
+    // One for all groups: what is limited for each other server, such as streams, is limited for all of them together.
+    let peers = options.member.as_ref().map(|member| RaftPeers::new(node, Arc::clone(&member.transport)));
     let mut groups = Vec::new();
     for number in CATALOGUE..=u64::from(count) {
         let group = GroupOptions {
@@ -313,7 +315,7 @@ async fn open_groups(
             levels: options.member.as_ref().map_or(Levels::OF_PROGRAM, |member| member.levels),
             transport: options.member.as_ref().map(|member| Arc::clone(&member.transport)),
         };
-        let opened = open_group(raft, group, options.member.as_ref(), begins).await;
+        let opened = open_group(raft, group, options.member.as_ref(), peers.as_ref(), begins).await;
         match opened {
             Ok(group) => groups.push(group),
             Err(error) => {
@@ -371,15 +373,13 @@ async fn open_group(
     raft: Option<&OwnRuntime>,
     options: GroupOptions,
     member: Option<&MemberOptions>,
+    peers: Option<&RaftPeers>,
     begins: Begins,
 ) -> io::Result<Group> {
-    let (id, transport) = (options.group, options.transport.clone());
-    let group = match transport {
+    let id = options.group;
+    let group = match peers {
         None => opened(raft, options, NoPeers).await?,
-        Some(transport) => {
-            let network = RaftPeers::new(options.node, transport).network(id);
-            opened(raft, options, network).await?
-        }
+        Some(peers) => opened(raft, options, peers.network(id)).await?,
     };
     // A replica that fails while it replays its log is opened all the same: it says that it has failed.
     let may_be_new = begins == Begins::Elsewhere || group.failed().is_some();

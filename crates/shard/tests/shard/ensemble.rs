@@ -25,7 +25,7 @@ use crate::trio::{in_memory, on_disk};
 
 /// The cluster of all servers.
 pub(crate) const CLUSTER: Id = Id([7; 16]);
-/// Shards besides the catalogue.
+/// Shards besides the catalogue, if a test needs no more.
 const SHARDS: u32 = 2;
 /// A leader stays leader on a machine that is busy for a second.
 const PATIENT: RaftSettings =
@@ -43,6 +43,8 @@ pub(crate) struct Ensemble {
     folders: TempDir,
     pub(crate) network: Network,
     raft: RaftSettings,
+    /// Shards besides the catalogue.
+    shards: u32,
     servers: BTreeMap<u64, Running>,
     /// The addresses of servers that have moved.
     moved: BTreeMap<u64, String>,
@@ -64,11 +66,17 @@ impl Ensemble {
         Self::timed(PATIENT, in_memory())
     }
 
+    /// The same with this number of shards besides the catalogue.
+    pub(crate) fn with_shards(shards: u32) -> Self {
+        Self { shards, ..Self::new() }
+    }
+
     fn timed(raft: RaftSettings, folders: TempDir) -> Self {
         Self {
             folders,
             network: Network::default(),
             raft,
+            shards: SHARDS,
             servers: BTreeMap::new(),
             moved: BTreeMap::new(),
             levels: BTreeMap::new(),
@@ -153,7 +161,7 @@ impl Ensemble {
         let reported = Arc::clone(&fatal);
         let options = ClusterOptions {
             data,
-            shards: SHARDS,
+            shards: self.shards,
             cache_bytes: 256 * 1024,
             clock: Arc::new(ManualClock::new(BEGIN)),
             ring: ring.clone(),
@@ -183,7 +191,7 @@ impl Ensemble {
     }
 
     pub(crate) fn groups(&self) -> usize {
-        usize::try_from(SHARDS).unwrap() + 1
+        usize::try_from(self.shards).unwrap() + 1
     }
 
     pub(crate) fn numbers(&self) -> Vec<u64> {

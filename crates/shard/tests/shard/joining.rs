@@ -6,6 +6,7 @@ use std::sync::{
 };
 use switchward_engine::session_view;
 use switchward_machine::Status;
+use switchward_shard::limits::APPEND_STREAMS_MAX;
 use switchward_shard::{Cluster, MemberStart};
 use switchward_state::catalogue::{ClusterMap, ServerState};
 use switchward_state::{Command, Reply};
@@ -151,6 +152,29 @@ fn two_servers_join_one_under_load_and_nothing_is_lost() {
             "server {number} had nothing before its snapshot"
         );
     }
+}
+
+#[test]
+fn all_groups_together_have_a_few_streams_to_another_server() {
+    let runtime = callers();
+    let shards = u32::try_from(APPEND_STREAMS_MAX).unwrap() + 2;
+    let mut ensemble = Ensemble::with_shards(shards);
+    ensemble.begin(1, MemberStart::FoundCluster).unwrap();
+    // It does not vote, so the first server leads all groups.
+    ensemble.begin(2, join(&[1])).unwrap();
+    runtime.block_on(async {
+        // The first append of a group is sent by itself.
+        for _ in 0..3 {
+            for group in 0..=u64::from(shards) {
+                let seen = ensemble.cluster(1).verify(group).await.unwrap();
+                assert_eq!(seen.agreeing(), [1, 2], "{seen:?}");
+            }
+        }
+        ensemble.agree().await;
+    });
+    let streams = ensemble.network.entry_streams_max();
+    assert!((2..=APPEND_STREAMS_MAX).contains(&streams), "{streams} streams are open");
+    ensemble.assert_sound();
 }
 
 #[test]
