@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -18,6 +19,9 @@ pub use session::{Ended, converse};
 
 use crate::incoming::Envelope;
 use crate::limits::LMTP_CONNECTIONS_MAX;
+
+/// How long to wait after a failed accept: the usual cause is that the process is out of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The result of handing over a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,14 +58,18 @@ pub async fn serve<R: Receive>(
         while running.try_join_next().is_some() {}
         let next = async {
             let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
-            (permit, listener.accept().await)
+            let accepted = listener.accept().await;
+            if let Err(error) = &accepted {
+                tracing::warn!(%error, "failed to accept a connection of a mail server");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            (permit, accepted)
         };
         // Both may be dropped at any time: the permit is returned, and no connection was accepted yet.
         let (permit, accepted) = tokio::select! {
             next = next => next,
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        // The connection broke before it was accepted.
         let Ok((stream, _)) = accepted else { continue };
         let (host, receiver) = (host.clone(), receiver.clone());
         running.spawn(async move {
