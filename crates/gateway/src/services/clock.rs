@@ -11,6 +11,7 @@ use switchward_state::session::Sweep;
 use switchward_state::{Body, Command, Due, RequestId};
 use tonic::{Request, Response, Status};
 
+use advances::Advance;
 pub(crate) use advances::Advances;
 
 use crate::api::{Api, request_id};
@@ -67,24 +68,36 @@ impl ClockService for Api {
         let step =
             step.ok_or_else(|| Refusal::field("duration", "must be from a millisecond to 3,660 days"))?;
         let known = &mut *self.advances.0.lock().await;
+        let begun = clock.now();
         let Some(RequestId { id, body }) = request else {
-            return Ok(advanced(forward(self, clock, step).await?));
+            return Ok(advanced(forward(self, clock, begun, target(begun, step)?).await?));
         };
         let key = (call.caller.tenant, id);
-        match known.get(&key) {
-            Some((before, time)) if *before == body => Ok(advanced(*time)),
-            Some(_) => {
+        let advance = match known.get(&key) {
+            Some(before) if before.body != body => {
                 let message =
                     format!("request id {:?} was used before with another body; use a new one", key.1);
-                Err(Refusal::new(Reason::RequestIdReused, message).meta("request_id", key.1).into())
+                return Err(Refusal::new(Reason::RequestIdReused, message).meta("request_id", key.1).into());
             }
-            None => {
-                let time = forward(self, clock, step).await?;
-                if known.len() >= REQUESTS_MAX {
-                    known.clear();
-                }
-                known.insert(key, (body, time));
+            Some(Advance { answer: Some(time), .. }) => return Ok(advanced(*time)),
+            Some(before) => *before,
+            None => Advance { body, begun, target: target(begun, step)?, answer: None },
+        };
+        if known.len() >= REQUESTS_MAX {
+            known.clear();
+        }
+        // Before the clock moves: a call that is cut off has perhaps moved it, too.
+        known.insert(key.clone(), advance);
+        match forward(self, clock, advance.begun, advance.target).await {
+            Ok(time) => {
+                known.insert(key, Advance { answer: Some(time), ..advance });
                 Ok(advanced(time))
+            }
+            Err(refusal) => {
+                if clock.now() == advance.begun {
+                    known.remove(&key);
+                }
+                Err(refusal.into())
             }
         }
     }
@@ -102,13 +115,29 @@ fn advanced(time: Time) -> Response<v1::AdvanceClockResponse> {
     Response::new(v1::AdvanceClockResponse { time: Some(timestamp(time)) })
 }
 
-/// Moves the clock, but not beyond the last time that an answer can hold. Each timer of a session in between fires at its
-/// own time, as in a scenario.
-async fn forward(api: &Api, clock: &dyn MovableClock, step: u64) -> Result<Time, Refusal> {
-    let target = clock.now().after_ms(step);
+/// The time that is one step later.
+///
+/// # Errors
+/// FIELD_INVALID if it is beyond the last time that an answer can hold.
+fn target(begun: Time, step: u64) -> Result<Time, Refusal> {
+    let target = begun.after_ms(step);
     if target > TIME_MAX {
         return Err(Refusal::field("duration", "would move the clock beyond the year 9999"));
     }
+    Ok(target)
+}
+
+/// Moves the clock to `target`. Each timer of a session in between fires at its own time, as in a scenario.
+///
+/// # Errors
+/// OUTCOME_UNKNOWN, not UNAVAILABLE, if the clock is later than `begun`: timers may have fired.
+async fn forward(api: &Api, clock: &dyn MovableClock, begun: Time, target: Time) -> Result<Time, Refusal> {
+    let moved = fire_until(api, clock, target).await;
+    moved.map_err(|refusal| refusal.after_parts(usize::from(clock.now() > begun)))?;
+    Ok(clock.now())
+}
+
+async fn fire_until(api: &Api, clock: &dyn MovableClock, target: Time) -> Result<(), Refusal> {
     let mut query = GetFirstTimer { by: target, fired: FiredTimers::default() };
     while query.fired.len() < TIMERS_MAX {
         let Some(due) = first(api, &query).await? else { break };
@@ -122,8 +151,7 @@ async fn forward(api: &Api, clock: &dyn MovableClock, step: u64) -> Result<Time,
             Err(failure) => return Err(refusal(failure)),
         }
     }
-    clock.advance_to(target).await.map_err(refusal)?;
-    Ok(clock.now())
+    clock.advance_to(target).await.map_err(refusal)
 }
 
 /// Returns the first timer of all shards, with what was fired before; `None` if there is none. Of several at the same time it is

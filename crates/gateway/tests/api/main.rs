@@ -20,6 +20,7 @@ mod assigning;
 mod assisting;
 mod callbacks;
 mod calling;
+mod clock;
 mod cluster;
 mod credentials;
 mod cut_off_leader;
