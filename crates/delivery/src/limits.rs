@@ -96,5 +96,3 @@ pub const OPENID_KEPT_MS: u64 = 3_600_000;
 pub const OPENID_ASKED_AGAIN_MS: u64 = 60_000;
 /// How long after a failure the metadata is not requested again, milliseconds.
 pub const OPENID_FAILED_MS: u64 = 5_000;
-/// Codes that are exchanged at one time.
-pub const OPENID_EXCHANGES_MAX: usize = 16;

@@ -24,12 +24,11 @@ use openidconnect::{
 };
 use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
-use tokio::sync::Semaphore;
 
 use crate::Secret;
 use crate::guard::{Egress, Target};
 use crate::http::Client;
-use crate::limits::{OPENID_ASKED_AGAIN_MS, OPENID_EXCHANGES_MAX, OPENID_KEPT_MS};
+use crate::limits::{OPENID_ASKED_AGAIN_MS, OPENID_KEPT_MS};
 use asking::Asking;
 use known::Known;
 
@@ -121,7 +120,6 @@ pub struct Provider {
     redirect: RedirectUrl,
     egress: Egress,
     known: Known,
-    exchanges: Semaphore,
 }
 
 impl Provider {
@@ -152,7 +150,6 @@ impl Provider {
             redirect,
             egress,
             known: Known::default(),
-            exchanges: Semaphore::new(OPENID_EXCHANGES_MAX),
         })
     }
 
@@ -187,15 +184,12 @@ impl Provider {
         Ok(address.into())
     }
 
-    /// Returns the verified address of the person who came back with this code.
+    /// Returns the verified address of the person who came back with this code. The caller limits how many codes are exchanged
+    /// at one time.
     ///
     /// # Errors
     /// The provider cannot be reached, refuses the code, or issues an ID token that proves no address.
     pub async fn address(&self, code: &str, sign_in: &SignIn<'_>) -> Result<String, Problem> {
-        let Ok(_permit) = self.exchanges.try_acquire() else {
-            tracing::warn!("too many people sign in at one time");
-            return Err(Problem::Unavailable);
-        };
         let metadata = self.known.get(&self.asking(), &self.issuer, sign_in.now_ms, OPENID_KEPT_MS).await?;
         let token = self.exchanged(&metadata, code, sign_in).await?;
         match self.claimed(&metadata, &token, sign_in) {

@@ -9,7 +9,7 @@ use std::sync::{
 use switchward_engine::{PositionView, SessionView};
 use switchward_machine::{Digest, SessionId, WorkKind};
 use switchward_query::{Ask, AskStale, GetAnswered, GetSession, Reader, Source};
-use switchward_shard::Cluster;
+use switchward_shard::{Cluster, TenantPermits};
 use switchward_state::catalogue::{DefaultEffect, LinkAuth, Quota, Role};
 use switchward_state::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
 use switchward_state::{Body, Command, Reply, RequestId, Scope};
@@ -21,6 +21,7 @@ use crate::bodies::Bodies;
 use crate::cpu_shares::CpuShares;
 use crate::decision::SignIn;
 use crate::error::{Reason, Refusal};
+use crate::limits::{SIGN_INS_MAX, SIGN_INS_OF_TENANT_MAX};
 use crate::mail::{QuarantineOfOthers, QuarantineStore};
 use crate::names;
 use crate::quotas::{self, QuotaDefaults};
@@ -70,6 +71,8 @@ pub struct Api {
     pub(crate) pages: PageSettings,
     /// Signs people in with an OpenID provider, if this server has one.
     pub(crate) sign_in: Option<Arc<dyn SignIn>>,
+    /// The sign-ins whose codes are being exchanged.
+    pub(crate) sign_ins: TenantPermits,
 }
 
 /// How decision pages recognise the people whose links they are.
@@ -122,6 +125,7 @@ impl Api {
             default_effect: None,
             pages: PageSettings::default(),
             sign_in: None,
+            sign_ins: TenantPermits::new(SIGN_INS_MAX, SIGN_INS_OF_TENANT_MAX),
         }
     }
 

@@ -133,6 +133,10 @@ pub const PAGE_BODY_BYTES_MAX: usize = 64 * 1024;
 pub const FORM_ID_CHARS: usize = 32;
 /// The code with which an OpenID provider sends a browser back, bytes.
 pub const SIGN_IN_CODE_BYTES_MAX: usize = 4 * 1024;
+/// Sign-ins whose codes are exchanged at one time; beyond it, people try again.
+pub const SIGN_INS_MAX: usize = 16;
+/// The same for one tenant, so that no tenant takes all of them.
+pub const SIGN_INS_OF_TENANT_MAX: usize = 4;
 /// People whom the decision pages of a tenant know in one browser; of more, those recognised last.
 pub const BROWSER_COOKIES_MAX: usize = 16;
 /// Messages that came by mail and are remembered for people who look after them; of more, the newest.

@@ -97,6 +97,10 @@ async fn ended(visitor: &Visitor<'_>, asked: &ApproverLink, attempt: &Attempt, b
     if !(1..=SIGN_IN_CODE_BYTES_MAX).contains(&back.code.len()) {
         return failed(asked, NotSignedIn::Refused("code_missing"));
     }
+    let Some(_permit) = visitor.api.sign_ins.take(asked.caller.tenant) else {
+        tracing::warn!(tenant = asked.caller.tenant_name, "too many people sign in at one time");
+        return failed(asked, NotSignedIn::Unavailable);
+    };
     match provider.address(&back.code, attempt).await {
         Ok(address) if address.eq_ignore_ascii_case(&asked.caller.actor.subject) => {
             code::remembered(visitor, asked, LinkAuth::Oidc)

@@ -175,6 +175,8 @@ fn the_page_has_the_limits_of_mail_webhooks_and_definitions() {
     shows("to one address", &[number(engine::MAILS_TO_ADDRESS_HOUR_MAX)]);
     let pair = engine::MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX;
     shows("that one key causes to one address", &[number(pair)]);
+    let sign_ins = "sign-ins that are completed at one time, at each server; of one tenant";
+    shows(sign_ins, &[number(SIGN_INS_MAX), number(SIGN_INS_OF_TENANT_MAX)]);
     shows("inbound mail", &[bytes(mail::MESSAGE_BYTES_MAX)]);
     shows("endpoints of a tenant", &[number(engine::ENDPOINTS_MAX)]);
     shows("a message to an endpoint", &[bytes(webhook::OUT_BODY_BYTES_MAX)]);

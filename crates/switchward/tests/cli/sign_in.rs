@@ -5,7 +5,7 @@ mod provider;
 use provider::{Provider, parameter};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use switchward_delivery::limits::OPENID_EXCHANGES_MAX;
+use switchward_gateway::limits::SIGN_INS_OF_TENANT_MAX;
 use switchward_testkit::free_port;
 
 use crate::attacks::dns;
@@ -164,7 +164,7 @@ fn only_the_person_signed_in_as_the_approver_decides() {
 }
 
 #[test]
-fn so_many_codes_are_exchanged_at_one_time_and_no_more() {
+fn a_tenant_exchanges_no_more_codes_at_one_time_than_its_share() {
     let server = Server::start();
     let provider = &server.provider;
     let begin = || {
@@ -173,12 +173,12 @@ fn so_many_codes_are_exchanged_at_one_time_and_no_more() {
         (browser, back)
     };
     provider.hold(true);
-    let several: Vec<_> = (0..OPENID_EXCHANGES_MAX).map(|_| begin()).collect();
+    let several: Vec<_> = (0..SIGN_INS_OF_TENANT_MAX).map(|_| begin()).collect();
     let (mut other, back) = begin();
     let open = &|(mut browser, back): (Browser, _)| server.back(&mut browser, &back).0;
     std::thread::scope(|scope| {
         let waiting: Vec<_> = several.into_iter().map(|one| scope.spawn(move || open(one))).collect();
-        provider.until_came(OPENID_EXCHANGES_MAX);
+        provider.until_came(SIGN_INS_OF_TENANT_MAX);
         let (head, body) = server.back(&mut other, &back);
         let refused = head.starts_with("HTTP/1.1 503") && body.contains("(sign_in_unavailable)");
         assert!(refused, "{head}\n{body}");
