@@ -30,7 +30,7 @@ use crate::scans::{Scans, Share};
 use crate::services::{Advances, Claims, Deleted, MovableClock, Pings};
 use crate::session_request::SessionRequest;
 use crate::stale;
-use crate::webhooks::Rates;
+use crate::webhooks::{SessionRates, SourceRates};
 
 /// What the services share; cheap to clone.
 #[derive(Clone)]
@@ -46,7 +46,8 @@ pub struct Api {
     pub(crate) bodies: Bodies,
     /// The tenants' shares of the cores, for long work.
     pub(crate) shares: CpuShares,
-    pub(crate) webhook_rates: Arc<Rates>,
+    pub(crate) webhook_rates: Arc<SourceRates>,
+    pub(crate) callback_rates: Arc<SessionRates>,
     /// The quotas of tenants that set none of their own.
     pub(crate) quotas: QuotaDefaults,
     /// The request rate of each tenant, and how often its quotas refused something.
@@ -112,7 +113,8 @@ impl Api {
             scans: Arc::default(),
             bodies: Bodies::default(),
             shares: CpuShares::default(),
-            webhook_rates: Arc::default(),
+            webhook_rates: Arc::new(SourceRates::of_sources()),
+            callback_rates: Arc::new(SessionRates::of_sessions()),
             quotas: QuotaDefaults::default(),
             rates: Arc::default(),
             pings: Arc::default(),

@@ -182,6 +182,8 @@ fn the_page_has_the_limits_of_mail_webhooks_and_definitions() {
     shows("a message to an endpoint", &[bytes(webhook::OUT_BODY_BYTES_MAX)]);
     shows("an incoming message", &[bytes(WEBHOOK_BYTES_MAX)]);
     shows("incoming messages of one source in a minute, at each server", &[number(SOURCE_MESSAGES_MAX)]);
+    let callbacks = "incoming messages with reply tokens for one session in a minute, at each server";
+    shows(callbacks, &[number(CALLBACKS_MAX)]);
     let directory = [number(engine::DIRECTORY_ENTRIES_MAX), number(engine::DIRECTORY_MEMBERS_MAX)];
     shows("names of a directory; members of one", &directory);
     shows("a source file", &[bytes(formats::SOURCE_BYTES_MAX)]);

@@ -76,7 +76,7 @@ fn brought(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     uri.query()?.split('&').find_map(|part| part.strip_prefix("token=")).map(str::to_owned)
 }
 
-/// Returns the call of the token's holder.
+/// Returns the call of the token's holder, and counts it for its session.
 async fn opened<'d>(
     api: &'d Api,
     token: &str,
@@ -87,7 +87,9 @@ async fn opened<'d>(
     let call = api.call_by_token(&metadata, &token).await;
     let call =
         call.map_err(|no| if no.reason() == Reason::CredentialInvalid { auth::invalid_token() } else { no });
-    Ok((call?, token))
+    let call = call?;
+    api.callback_rates.take(&token.session, api.cluster.now())?;
+    Ok((call, token))
 }
 
 /// Reads what the callback says, and records it.

@@ -28,7 +28,7 @@ mod rate;
 mod request;
 mod source;
 
-pub(crate) use rate::Rates;
+pub(crate) use rate::{SessionRates, SourceRates};
 
 use axum::{Router, routing::any};
 

@@ -1,50 +1,69 @@
-//! How much each source may send.
+//! How much each source may send, and how much may be sent to each session with its reply tokens.
 
 use governor::Quota;
 use governor::clock::Clock as _;
 use parking_lot::Mutex;
+use std::hash::Hash;
 use std::num::NonZeroU32;
-use switchward_machine::{TenantId, Time};
+use switchward_machine::{SessionId, TenantId, Time};
 
 use crate::error::{Reason, Refusal};
 use crate::limiter_clock::{Limiter, LimiterClock, whole_ms};
-use crate::limits::{SOURCE_MESSAGES_MAX, SOURCES_COUNTED_MAX};
+use crate::limits::{CALLBACKS_MAX, SOURCE_MESSAGES_MAX, SOURCES_COUNTED_MAX};
 
-type Source = (TenantId, String);
+/// Of sources, by their tenant and name.
+pub(crate) type SourceRates = Rates<(TenantId, String)>;
+/// Of sessions: all reply tokens of one count together.
+pub(crate) type SessionRates = Rates<SessionId>;
 
-/// [`SOURCE_MESSAGES_MAX`] at once, which come back evenly within a minute.
-const QUOTA: Quota = Quota::per_minute(NonZeroU32::new(SOURCE_MESSAGES_MAX).expect("it is not 0"));
-
-/// The proven messages of each source, counted on this server.
-pub(crate) struct Rates {
+/// The proven messages of each key, counted on this server.
+pub(crate) struct Rates<K: Hash + Eq + Clone> {
     clock: LimiterClock,
-    sources: Mutex<Limiter<Source>>,
+    /// As many messages at once as in a minute, within which they come back evenly.
+    quota: Quota,
+    /// Who sends too much, in a refusal.
+    sender: &'static str,
+    counted: Mutex<Limiter<K>>,
 }
 
-impl Default for Rates {
-    fn default() -> Self {
-        let clock = LimiterClock::default();
-        Self { sources: Mutex::new(clock.limiter(QUOTA)), clock }
+impl SourceRates {
+    /// At most [`SOURCE_MESSAGES_MAX`] per minute.
+    pub(crate) fn of_sources() -> Self {
+        Self::new(const { NonZeroU32::new(SOURCE_MESSAGES_MAX).expect("it is not 0") }, "the source sends")
     }
 }
 
-impl Rates {
+impl SessionRates {
+    /// At most [`CALLBACKS_MAX`] per minute.
+    pub(crate) fn of_sessions() -> Self {
+        let max = const { NonZeroU32::new(CALLBACKS_MAX).expect("it is not 0") };
+        Self::new(max, "the holders of the session's reply tokens send")
+    }
+}
+
+impl<K: Hash + Eq + Clone> Rates<K> {
+    fn new(max: NonZeroU32, sender: &'static str) -> Self {
+        let (clock, quota) = (LimiterClock::default(), Quota::per_minute(max));
+        Self { counted: Mutex::new(clock.limiter(quota)), clock, quota, sender }
+    }
+
     /// Counts one message.
     ///
     /// # Errors
-    /// RATE_LIMITED above [`SOURCE_MESSAGES_MAX`] per minute, with the time after which there is capacity.
-    pub(super) fn take(&self, source: &Source, now: Time) -> Result<(), Refusal> {
+    /// RATE_LIMITED above the maximum per minute, with the time after which there is capacity.
+    pub(super) fn take(&self, key: &K, now: Time) -> Result<(), Refusal> {
         self.clock.go_on(now);
-        let mut sources = self.sources.lock();
-        if sources.len() >= SOURCES_COUNTED_MAX {
-            sources.retain_recent();
-            if sources.len() >= SOURCES_COUNTED_MAX {
-                // All counters restart, so that no source stays uncounted.
-                *sources = self.clock.limiter(QUOTA);
+        let mut counted = self.counted.lock();
+        if counted.len() >= SOURCES_COUNTED_MAX {
+            counted.retain_recent();
+            if counted.len() >= SOURCES_COUNTED_MAX {
+                // All counters restart, so that nothing stays uncounted.
+                *counted = self.clock.limiter(self.quota);
             }
         }
-        sources.check_key(source).map_err(|until| {
-            let message = format!("the source sends more than {SOURCE_MESSAGES_MAX} messages per minute");
+        counted.check_key(key).map_err(|until| {
+            let message =
+                format!("{} more than {} messages per minute", self.sender, self.quota.burst_size());
             let wait = whole_ms(until.wait_time_from(self.clock.now()));
             Refusal::new(Reason::RateLimited, message).retry_after(wait)
         })
@@ -57,13 +76,13 @@ mod tests {
 
     use super::*;
 
-    fn shop(tenant: u32) -> Source {
+    fn shop(tenant: u32) -> (TenantId, String) {
         (TenantId(tenant), "shop".to_owned())
     }
 
     #[test]
     fn each_source_has_its_rate() {
-        let rates = Rates::default();
+        let rates = SourceRates::of_sources();
         let take = |tenant, now| rates.take(&shop(tenant), Time(now));
         for _ in 0..SOURCE_MESSAGES_MAX {
             assert!(take(1, 60_000).is_ok());
@@ -81,8 +100,8 @@ mod tests {
 
     #[test]
     fn what_is_counted_stays_bounded() {
-        let rates = Rates::default();
-        let count = || rates.sources.lock().len();
+        let rates = SourceRates::of_sources();
+        let count = || rates.counted.lock().len();
         for at in 0..=SOURCES_COUNTED_MAX {
             assert!(rates.take(&(TenantId(1), at.to_string()), Time(1)).is_ok());
         }

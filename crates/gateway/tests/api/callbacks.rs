@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use switchward_api::v1;
-use switchward_gateway::limits::JSON_NODES_MAX;
+use switchward_gateway::limits::{CALLBACKS_MAX, JSON_NODES_MAX};
 
 use crate::harness::Harness;
 use crate::protocols::{Answer, Raw};
@@ -231,5 +231,26 @@ async fn hostile_bodies_are_refused_with_their_status() {
     let cloud =
         callback(&token, &noted()).with("content-type", "application/cloudevents+json; charset=utf-8");
     assert_eq!(line.send(cloud).await.status, StatusCode::ACCEPTED);
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_is_sent_too_much_makes_its_senders_wait() {
+    let harness = Harness::start().await;
+    let (session, other) = (shipment(&harness).await, shipment(&harness).await);
+    let wrong = |session: &v1::Session| callback(&session.reply_token, &json!({}));
+    // Each server counts for itself, by the test's clock, which stands.
+    let line = harness.node.line.to(0);
+    for _ in 0..CALLBACKS_MAX {
+        refused(&line.send(wrong(&session)).await, 400, "FIELD_INVALID");
+    }
+    let id = session.name.rsplit('/').next().expect("an id");
+    let by_state = raw(&format!("/v1/webhook/{id}/ship"), noted().to_string()).with_key(&session.reply_token);
+    for full in [wrong(&session), by_state] {
+        let answer = line.send(full).await;
+        refused(&answer, 429, "RATE_LIMITED");
+        assert_eq!(answer.headers["retry-after"], "1");
+    }
+    refused(&line.send(wrong(&other)).await, 400, "FIELD_INVALID");
     harness.node.end().await;
 }
