@@ -7,6 +7,7 @@ use switchward_query::HasTenant;
 use switchward_state::approval::MailToken;
 
 use super::{MailIngress, Outcome, QuarantinedMail};
+use crate::beside;
 use crate::limits::MAIL_KEPT_BYTES_MAX;
 
 /// Hexadecimal digits of a kept mail's id.
@@ -19,7 +20,7 @@ impl MailIngress {
         let Some(quarantine) = self.api.quarantine.get().filter(|_| outcome.is_left()).map(Arc::clone) else {
             return outcome;
         };
-        let head = head(raw, envelope, &self.settings);
+        let head = beside::run(raw.len(), || head(raw, envelope, &self.settings));
         let tokens: Vec<MailToken> = head.tokens.iter().filter_map(|token| self.read(token)).collect();
         let tenant = self
             .brought
@@ -29,7 +30,7 @@ impl MailIngress {
         let session = tokens.iter().find(|token| Some(token.tenant) == tenant).map(|token| token.session);
         let owner = tenant.map_or(0, |tenant| tenant.0).to_be_bytes();
         let mail = QuarantinedMail {
-            id: id_of(&[&owner, raw]),
+            id: beside::run(raw.len(), || id_of(&[&owner, raw])),
             // It is deleted by its age: a server whose clock is behind must not make it old.
             at: self.api.cluster.now_or_median(),
             tenant,
