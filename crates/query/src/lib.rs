@@ -54,6 +54,6 @@ pub use session::{
 };
 pub use tenant::{
     GetApiKey, GetMailKeys, GetMailRetention, GetShardTenant, GetTenant, GetTenantNumbered, GetTenantRecord,
-    HasTenant, ListApiKeys, ListTenantNames, ListTenants, TenantQuery,
+    HasTenant, ListApiKeys, ListTenantNames, ListTenants, ListTenantsHeld, TenantQuery,
 };
 pub use work::{FiredTimers, GetFirstTimer, GetWork, ListReady, Ready, WorkQuery};

@@ -52,6 +52,9 @@ pub enum TenantQuery {
     /// The API keys of a tenant.
     #[n(10)]
     ListApiKeys(#[n(0)] ListApiKeys),
+    /// The tenants whose effects are held.
+    #[n(11)]
+    Held(#[n(0)] ListTenantsHeld),
 }
 
 /// A tenant by its name. Answers `None` if there is none.
@@ -177,6 +180,40 @@ impl Ask for ListTenantNames {
 }
 
 impl AskStale for ListTenantNames {}
+
+/// The numbers of the tenants whose effects are held after a restore, in the order of their names.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct ListTenantsHeld {}
+
+impl Evaluate for ListTenantsHeld {
+    type Answer = Vec<TenantId>;
+
+    fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
+        let mut tenants = Vec::new();
+        rows.scan(&Key::prefix_of_catalogue(NOBODY, Kind::Tenant), None, &mut |_, row| {
+            if let Row::Tenant(tenant) = &**row
+                && tenant.deleted.is_none()
+            {
+                tenants.push(tenant.id);
+            }
+            ControlFlow::Continue(())
+        })?;
+        let mut held = Vec::new();
+        for tenant in tenants {
+            let record = rows.tenancy_at(&Key::tenancy_record(tenant))?;
+            if record.is_some_and(|record| record.held.is_some()) {
+                held.push(tenant);
+            }
+        }
+        Ok(held)
+    }
+}
+
+impl Ask for ListTenantsHeld {
+    fn source(&self) -> Source {
+        Source::Catalogue
+    }
+}
 
 /// The settings of a tenant: directory, policies, endpoints, retention. Answers `None` if none were set yet.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]

@@ -6,7 +6,6 @@ use switchward_state::session::SessionCommand;
 #[cfg(feature = "assembled")]
 mod assembled;
 mod files;
-mod held;
 mod open;
 mod quotas;
 mod records;

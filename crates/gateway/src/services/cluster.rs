@@ -7,6 +7,7 @@ mod verification;
 
 use std::io;
 use switchward_api::v1::{self, cluster_service_server::ClusterService};
+use switchward_query::{ListTenantsHeld, Reader};
 use switchward_shard::{ClusterStatus, GroupStatus, ReplicaStatus, ServerStatus};
 use switchward_state::catalogue::ServerState;
 use tonic::{Request, Response, Status};
@@ -16,6 +17,7 @@ use crate::api::{Api, request_id};
 use crate::auth::{Caller, roles};
 use crate::convert::timestamp;
 use crate::error::{Reason, Refusal};
+use crate::refusals::unreadable;
 use changes::Change;
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -25,7 +27,9 @@ impl ClusterService for Api {
     async fn get_cluster(&self, request: Request<v1::GetClusterRequest>) -> Answered<v1::GetClusterResponse> {
         let (call, _) = self.open(request, roles::OPERATE)?;
         first(&call.caller)?;
-        let held = self.cluster.tenants_held().map_err(|error| unread(&error))?.len();
+        // However old the rows are: a server that is cut off shows the cluster, too.
+        let held = Reader::stale(self.cluster.catalogue()).answer(&ListTenantsHeld {});
+        let held = held.map_err(unreadable)?.len();
         let effects_held_tenants = u32::try_from(held).unwrap_or(u32::MAX);
         let seen = cluster(status(self).await?);
         Ok(Response::new(v1::GetClusterResponse { effects_held_tenants, ..seen }))

@@ -2,7 +2,7 @@
 
 use switchward_api::v1::{self, effect_service_server::EffectService};
 use switchward_machine::{Channel, SessionId};
-use switchward_query::{EffectShown, GetEffect, ListEffects};
+use switchward_query::{EffectShown, GetEffect, ListEffects, ListTenantsHeld};
 use switchward_state::delivery::{
     BadFailureCode, DeliveryCommand, DeliveryDetail, DismissEffect, EffectKind, EffectStatus, FailEffect,
     HoldEffects, RetryEffect,
@@ -16,7 +16,7 @@ use crate::auth::roles;
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::pages::{Listed, Page, filter, order, unknown_term};
-use crate::refusals::{named, odd, refusal};
+use crate::refusals::{named, odd};
 use crate::{convert, names};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -107,7 +107,7 @@ async fn release_all(call: &Call<'_>, request: Option<RequestId>) -> Result<(), 
         let message = "only keys of the server's first tenant may release the effects of all tenants";
         return Err(Refusal::new(Reason::RoleNotAllowed, message));
     }
-    let held = call.api.cluster.tenants_held_now().await.map_err(refusal)?;
+    let held = call.ask(&ListTenantsHeld {}).await?;
     for (released, tenant) in held.into_iter().enumerate() {
         // The command is of the tenant that it is about, so that each remembers the request.
         let mut inside = Call { api: call.api, caller: call.caller.clone(), trace: call.trace.clone() };

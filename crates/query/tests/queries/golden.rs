@@ -13,8 +13,9 @@ use switchward_query::{
     GetNextSession, GetRemains, GetSession, GetShardTenant, GetSourceVersion, GetStarter, GetTenant,
     GetTenantNumbered, GetTenantRecord, GetVersion, GetWebhookSource, GetWork, HasTenant, HistoryFrom,
     ListApiKeys, ListAssistants, ListChanged, ListDefinitions, ListEffects, ListGates, ListReady,
-    ListSessions, ListTenantChanges, ListTenantNames, ListTenants, ListWebhookSources, PinDefinitions,
-    PolicyQuery, Query, SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm, WorkQuery,
+    ListSessions, ListTenantChanges, ListTenantNames, ListTenants, ListTenantsHeld, ListWebhookSources,
+    PinDefinitions, PolicyQuery, Query, SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm,
+    WorkQuery,
 };
 use switchward_state::approval::{MailKey, MailToken, TokenUse};
 use switchward_state::catalogue::Settings;
@@ -248,6 +249,7 @@ fn tenants() -> Vec<(&'static str, Query)> {
         ("tenant.mail_keys", TenantQuery::MailKeys(GetMailKeys { tenant })),
         ("tenant.api_key", TenantQuery::ApiKey(GetApiKey { id: "0123456789abcdef".into() })),
         ("tenant.api_keys", TenantQuery::ListApiKeys(ListApiKeys { tenant })),
+        ("tenant.held", TenantQuery::Held(ListTenantsHeld {})),
     ]
     .map(|(of, query)| (of, Query::Tenant(query)))
     .to_vec()

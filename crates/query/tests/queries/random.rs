@@ -9,8 +9,8 @@ use switchward_query::{
     GetRemains, GetSession, GetShardTenant, GetSourceVersion, GetStarter, GetTenant, GetTenantNumbered,
     GetTenantRecord, GetVersion, GetWebhookSource, GetWork, HasTenant, HistoryFrom, ListApiKeys,
     ListAssistants, ListChanged, ListDefinitions, ListEffects, ListGates, ListReady, ListSessions,
-    ListTenantChanges, ListTenantNames, ListTenants, ListWebhookSources, PinDefinitions, PolicyQuery, Query,
-    SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm, WorkQuery,
+    ListTenantChanges, ListTenantNames, ListTenants, ListTenantsHeld, ListWebhookSources, PinDefinitions,
+    PolicyQuery, Query, SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm, WorkQuery,
 };
 use switchward_state::delivery::{EffectKind, EffectStatus};
 use switchward_state::{Due, Key, RequestId, Scope};
@@ -191,7 +191,7 @@ fn catalogue(draw: &mut Draw) -> CatalogueQuery {
 
 fn tenant(draw: &mut Draw) -> TenantQuery {
     let tenant = draw.tenant();
-    match draw.below(11) {
+    match draw.below(12) {
         0 => TenantQuery::Get(GetTenant { name: draw.text() }),
         1 => TenantQuery::Numbered(GetTenantNumbered { tenant }),
         2 => TenantQuery::Has(HasTenant { tenant }),
@@ -202,7 +202,8 @@ fn tenant(draw: &mut Draw) -> TenantQuery {
         7 => TenantQuery::MailRetention(GetMailRetention { tenant }),
         8 => TenantQuery::MailKeys(GetMailKeys { tenant }),
         9 => TenantQuery::ApiKey(GetApiKey { id: draw.text() }),
-        _ => TenantQuery::ListApiKeys(ListApiKeys { tenant }),
+        10 => TenantQuery::ListApiKeys(ListApiKeys { tenant }),
+        _ => TenantQuery::Held(ListTenantsHeld {}),
     }
 }
 

@@ -150,6 +150,7 @@ fn tenant(query: &TenantQuery) -> Vec<Vec<u8>> {
         TenantQuery::MailKeys(query) => to(query, [vec![sealed()]]),
         TenantQuery::ApiKey(query) => to(query, [Some(row("api-key"))]),
         TenantQuery::ListApiKeys(query) => to(query, [vec![row("api-key")]]),
+        TenantQuery::Held(query) => to(query, [vec![TENANT]]),
     }
 }
 
