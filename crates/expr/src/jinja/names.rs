@@ -226,6 +226,7 @@ impl Walk<'_> {
             if !names.is_empty() {
                 self.found.push(Mention::Data(names));
             }
+            self.defaults(it);
             return;
         }
         match it {
@@ -294,6 +295,32 @@ impl Walk<'_> {
         let mut names = self.data(inner)?;
         names.push(name);
         Some(names)
+    }
+
+    /// What a path of the data falls back to: the arguments of each `get` after the name.
+    fn defaults(&mut self, path: &Expr<'_>) {
+        match path {
+            Expr::GetAttr(node) => self.defaults(&node.expr),
+            Expr::GetItem(node) => self.defaults(&node.expr),
+            Expr::Call(node) => {
+                self.args(node.args.get(1..).unwrap_or_default());
+                if let Expr::GetAttr(callee) = &node.expr {
+                    self.defaults(&callee.expr);
+                }
+            }
+            Expr::Var(_)
+            | Expr::Const(_)
+            | Expr::Slice(_)
+            | Expr::UnaryOp(_)
+            | Expr::BinOp(_)
+            | Expr::Compare(_)
+            | Expr::IfExpr(_)
+            | Expr::Filter(_)
+            | Expr::Test(_)
+            | Expr::List(_)
+            | Expr::Tuple(_)
+            | Expr::Map(_) => {}
+        }
     }
 
     fn is_local(&self, name: &str) -> bool {
@@ -427,71 +454,4 @@ fn constant(it: &Expr<'_>) -> Option<Name> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Each mention in words, with the text of the source at its offset.
-    fn names(source: &str) -> Vec<String> {
-        let found = mentions(source, &["gathered_data", "gathered"]).unwrap();
-        let name = |name: &Name| {
-            assert!(source[name.at..].starts_with(&name.text), "{source}: {name:?}");
-            name.text.clone()
-        };
-        let one = |mention: &Mention| match mention {
-            Mention::Data(names) => names.iter().map(name).collect::<Vec<_>>().join("/"),
-            Mention::Unknown { kind, name: it, .. } => format!("no {} {}", kind.word(), name(it)),
-            Mention::Literal(it) => format!("text {}", name(it)),
-            Mention::Word(it) => format!("word {}", name(it)),
-        };
-        found.iter().map(one).collect()
-    }
-
-    #[test]
-    fn what_is_read_of_the_data_is_found_however_it_is_written() {
-        assert_eq!(names("{{ gathered_data.a.b }} {{ gathered.c | upper }}"), ["a/b", "c"]);
-        assert_eq!(names("{{ gathered_data['order id'].x[0] }}"), ["order id/x/0"]);
-        assert_eq!(names("{{ gathered_data.get('k', 1) }}{{ gathered_data | tojson }}"), ["k"]);
-        assert_eq!(names("{{ gathered_data.a[gathered.b] }}"), ["a", "b"]);
-        assert_eq!(names("{% for k, v in gathered_data.all.items() %}{{ k }}{{ v.x }}{% endfor %}"), ["all"]);
-        assert_eq!(names("{% if gathered.a is defined and not gathered.b %}{% endif %}"), ["a", "b"]);
-        assert_eq!(names("é {# gathered.z #}{% raw %}{{ gathered.y }}{% endraw %}→{{ gathered.x }}"), ["x"]);
-    }
-
-    #[test]
-    fn local_names_are_known_inside_their_scope() {
-        assert_eq!(names("{% for x in gathered.list %}{{ x.a }}{{ loop.index }}{% endfor %}"), ["list"]);
-        assert_eq!(
-            names("{% for x in [1] %}{% endfor %}{{ x }}{{ loop.index }}"),
-            ["no name x", "no name loop"]
-        );
-        assert_eq!(names("{{ y }}{% set y = 1 %}{{ y }}"), ["no name y"]);
-        assert_eq!(names("{% with a = 1, b = a %}{{ a + b }}{% endwith %}{{ a }}"), ["no name a"]);
-        assert_eq!(names("{% set c %}{{ d }}{% endset %}{{ c }}"), ["no name d"]);
-        assert_eq!(names("{% for x in [[1]] recursive %}{{ loop(x) }}{% endfor %}"), [""; 0]);
-        assert_eq!(names("{% if true %}{% set z = 1 %}{% endif %}{{ z }}"), [""; 0]);
-        assert_eq!(names("{% set gathered = 1 %}{{ gathered.x }}"), [""; 0]);
-    }
-
-    #[test]
-    fn unknown_names_are_reported_with_their_offsets() {
-        assert_eq!(names("Buy {{ item }}?"), ["no name item"]);
-        assert_eq!(names("{{ gatherd_data.x | uper }}"), ["no name gatherd_data", "no filter uper"]);
-        assert_eq!(
-            names("{{ gathered.x is defned }}{{ rang(3) }}"),
-            ["x", "no test defned", "no function rang"]
-        );
-        assert_eq!(names("{{ gathered.x.appendd(1) }}"), ["no method appendd", "x"]);
-        assert_eq!(names("{% for x in [1] %}{{ loop.indx }}{% endfor %}"), ["no field of `loop` indx"]);
-        assert_eq!(
-            names("{{ gathered.x | map('uper') | select('od') | list }}"),
-            ["x", "no filter uper", "no test od"]
-        );
-        assert_eq!(names("{% fi true %}{% endif %}"), ["no tag fi"]);
-        assert_eq!(names("a {gathered_data.x} {b}"), ["text {gathered_data.x}"]);
-    }
-
-    #[test]
-    fn offsets_count_the_line_ends_as_they_are_written() {
-        assert_eq!(names("a\r\nb\rc\r\n{{ gathered.x }} {{ y }}"), ["x", "no name y"]);
-    }
-}
+mod tests;
