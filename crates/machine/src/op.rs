@@ -67,15 +67,22 @@ pub struct Message {
     /// To whom; the conversation has no recipients.
     #[n(1)]
     pub to: Vec<Recipient>,
-    /// One line.
+    /// One line; `None` if its author wrote none: that of a gate then follows from its kind and its state.
     #[n(2)]
     pub subject: Option<Text>,
-    /// The rest.
+    /// The rest; `None` if its author wrote none, at a gate.
     #[n(3)]
-    pub body: Text,
+    pub body: Option<Text>,
     /// What the body is.
     #[n(4)]
     pub content: Content,
+}
+
+impl Message {
+    /// The texts that its author wrote.
+    pub fn texts(&self) -> impl Iterator<Item = &Text> {
+        self.subject.iter().chain(&self.body)
+    }
 }
 
 /// The way of a message.

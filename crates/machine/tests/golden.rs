@@ -152,7 +152,7 @@ fn rules() -> Node {
             Recipient::Participants,
         ],
         subject: Some(text("Hello", Dialect::Plain)),
-        body: text("{{ gathered_data.x }}", Dialect::Jinja),
+        body: Some(text("{{ gathered_data.x }}", Dialect::Jinja)),
         content: Content::Markdown,
     };
     let case =
@@ -179,7 +179,7 @@ fn gates() -> Vec<GateSpec> {
         channel: Channel::Email,
         to: vec![Recipient::Contact],
         subject: Some(text("Refund")),
-        body: text("May we?"),
+        body: Some(text("May we?")),
         content: Content::Text,
     };
     let inquiry = Inquiry {

@@ -4,8 +4,8 @@
 use serde_json::Value;
 use switchward_machine::{Boundary, ExitIx, GateIx, GateKind, OpenId, RunId};
 use switchward_state::ViewError;
-use switchward_state::approval::{ApprovalEvent, Gate, GateRequest, RequestSubject};
-use switchward_state::delivery::EffectBody;
+use switchward_state::approval::{ApprovalEvent, Gate, GateRequest};
+use switchward_state::delivery::{EffectBody, Purpose};
 use switchward_state::run::{Fault, RunEvent, json_length};
 use switchward_state::session::{SessionEvent, SessionWarning};
 
@@ -13,15 +13,15 @@ use crate::approval::resolve::stay;
 use crate::approval::settled_people::SettledPeople;
 use crate::approval::{mails, reminders, shown, votes};
 use crate::delivery::capacity;
-use crate::delivery::messages::{Approvers, ComposedMessage, People, approvers, worded};
+use crate::delivery::messages::{Approvers, People, approvers, worded};
 use crate::next::Next;
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
 
 /// Returns how many bytes a gate takes: it shows what the mail says, and its recipients; the data keep the values, too.
-fn gate_bytes(composed: &ComposedMessage, values: &serde_json::Map<String, Value>) -> usize {
+fn gate_bytes(mails: usize, recipients: usize, values: &serde_json::Map<String, Value>) -> usize {
     let size = json_length(&Value::Object(values.clone()));
-    composed.bytes() / composed.to.len().max(1) + composed.bytes() + size
+    mails / recipients.max(1) + mails + size
 }
 
 /// Opens a gate of the entry that a run is in, and asks its recipients. If the request is faulty, nothing is opened.
@@ -31,7 +31,10 @@ pub(crate) fn open(
     spec: GateIx,
     exit: Option<ExitIx>,
 ) -> Result<Option<Fault>, Stop> {
-    let machine = turn.machine(&*turn.run(run)?)?;
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let state = machine.node(at.node).map(|node| node.name.as_str()).unwrap_or_default();
+    drop(at);
     let found = machine.gate(spec).ok_or_else(|| ViewError(format!("the machine has no {spec:?}")))?;
     let plain = Gate { exit, ..Gate::open_to_all(spec, found.kind, turn.requester()) };
     let Some(inquiry) = &found.inquiry else {
@@ -56,11 +59,13 @@ pub(crate) fn open(
         Err(fault) => return Ok(Some(fault)),
     };
     let values = shown::values(&machine, &scope, &inquiry.message);
-    let excess = capacity::mails(turn, composed.to.len(), composed.bytes())?;
-    if let Some(fault) = excess.map(Fault::from).or(turn.budget.check_bytes(gate_bytes(&composed, &values))) {
+    let subject = mails::subject(composed.subject.as_deref(), found.kind, state);
+    let bytes = mails::mail_bytes(&composed.to, &subject, &composed.body);
+    let excess = capacity::mails(turn, composed.to.len(), bytes)?;
+    let bytes = gate_bytes(bytes, composed.to.len(), &values);
+    if let Some(fault) = excess.map(Fault::from).or(turn.budget.check_bytes(bytes)) {
         return Ok(Some(fault));
     }
-    let subject = RequestSubject::Written(composed.subject.clone().unwrap_or_default());
     let asked = GateRequest {
         to: composed.to.clone(),
         due: inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms)),
@@ -80,10 +85,10 @@ pub(crate) fn open(
     turn.emit(ApprovalEvent::Opened { gate, run, body: Box::new(body) })?;
     mails::not_asked(turn, gate, &dropped)?;
     if open {
-        turn.send(run, EffectBody::Notice { gate, kind, subject })?;
+        turn.send(run, EffectBody::Notice { gate, kind, subject: subject.clone() })?;
     }
-    for mail in composed.effects(Some(gate)) {
-        turn.send(run, mail)?;
+    for person in composed.to {
+        turn.send(run, mails::mail(person, subject.clone(), composed.body.clone(), gate, Purpose::Ask))?;
     }
     Ok(None)
 }

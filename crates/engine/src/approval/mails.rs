@@ -1,6 +1,6 @@
 //! Mails about gates, and answers to those who write about them.
 
-use switchward_machine::{Channel, OpenId, RunId};
+use switchward_machine::{Channel, GateKind, OpenId, RunId};
 use switchward_state::ReadRows as _;
 use switchward_state::approval::{ApprovalEvent, GateRequest, Notice, RequestSubject};
 use switchward_state::delivery::{EffectBody, MessageText, Purpose};
@@ -9,6 +9,18 @@ use switchward_state::session::{GateTrouble, SessionEvent, SessionWarning};
 
 use crate::delivery::capacity;
 use crate::turn::{Stop, Turn};
+
+/// The subject of what a gate asks: its author's, else what one is made of.
+pub(crate) fn subject(written: Option<&str>, kind: GateKind, state: &str) -> RequestSubject {
+    let state = || state.to_owned();
+    match (written, kind) {
+        (Some(written), _) => RequestSubject::Written(written.to_owned()),
+        (None, GateKind::Task) => RequestSubject::Task { state: state() },
+        (None, GateKind::Notify | GateKind::ToolAsk | GateKind::Approval) => {
+            RequestSubject::Approval { state: state() }
+        }
+    }
+}
 
 /// A mail that asks about a gate.
 pub(crate) fn mail(

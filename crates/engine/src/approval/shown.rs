@@ -20,7 +20,7 @@ use crate::turn::{Stop, Turn};
 /// The values that the texts of a request read.
 pub(crate) fn values(machine: &Machine, scope: &Scope, message: &Message) -> Map<String, Value> {
     let (mut paths, mut whole) = (Vec::new(), false);
-    for text in message.subject.iter().chain([&message.body]) {
+    for text in message.texts() {
         whole |= paths_of(text, &mut paths);
     }
     let root = scope.root();

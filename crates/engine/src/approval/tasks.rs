@@ -4,9 +4,7 @@
 
 use serde_json::{Value, json};
 use switchward_machine::{Decision, GateIx, OpenId, Port, Resolve, RunId, reserved_keys::TASKS};
-use switchward_state::approval::{
-    ApprovalEvent, Gate, GateRequest, OpenGate, Part, RequestSubject, Resolution, Via,
-};
+use switchward_state::approval::{ApprovalEvent, Gate, GateRequest, OpenGate, Part, Resolution, Via};
 use switchward_state::delivery::Purpose;
 use switchward_state::limits::TASK_BYTES_MAX;
 use switchward_state::run::{Deferral, Fault, Json, RecipientsProblem, Writer};
@@ -50,7 +48,8 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
         Ok(composed) => composed,
         Err(fault) => return Ok(Next::Fault(fault)),
     };
-    let said = composed.body.len() + composed.subject.as_ref().map_or(0, String::len);
+    let subject = mails::subject(composed.subject.as_deref(), found.kind, state);
+    let said = composed.body.len() + subject.bytes();
     if said.saturating_mul(composed.to.len()) > TASK_BYTES_MAX {
         return Ok(Next::Fault(RecipientsProblem::TaskBytes.into()));
     }
@@ -62,16 +61,14 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
             Some(fault) => Next::Fault(fault),
         });
     }
-    let excess = capacity::mails(turn, composed.to.len(), composed.bytes())?;
+    let bytes = mails::mail_bytes(&composed.to, &subject, &composed.body);
+    let excess = capacity::mails(turn, composed.to.len(), bytes)?;
     // Each gate says what its mail says.
-    if let Some(fault) =
-        excess.map(Fault::from).or(turn.budget.check_bytes(composed.bytes().saturating_mul(2)))
-    {
+    if let Some(fault) = excess.map(Fault::from).or(turn.budget.check_bytes(bytes.saturating_mul(2))) {
         return Ok(Next::Fault(fault));
     }
     let first = OpenId(turn.session()?.next_id);
     let part = Part { first, of: u32::try_from(composed.to.len()).unwrap_or(u32::MAX) };
-    let subject = RequestSubject::Written(composed.subject.clone().unwrap_or_default());
     let remind = reminders::first(turn, run)?;
     let due = inquiry.rounds.as_ref().map(|rounds| turn.now().after_ms(rounds.every_ms));
     let directory = turn.directory()?;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use switchward_machine::{Channel, Content, Message, OpenId, Recipient, RunId, reserved_keys::TASKS};
+use switchward_machine::{Channel, Content, Message, Recipient, RunId, reserved_keys::TASKS};
 use switchward_state::catalogue::Tenancy;
 use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::limits::{
@@ -70,7 +70,7 @@ pub(crate) fn send(
     if let Some(excess) = over {
         return Ok(Some(excess.into()));
     }
-    for effect in composed.effects(None) {
+    for effect in composed.effects() {
         turn.send(run, effect)?;
     }
     Ok(None)
@@ -81,29 +81,31 @@ pub(crate) struct ComposedMessage {
     channel: Channel,
     /// To whom; one empty address in the conversation itself.
     pub(crate) to: Vec<String>,
+    /// `None` if its author wrote none.
     pub(crate) subject: Option<String>,
+    /// Empty if its author wrote none.
     pub(crate) body: String,
     content: Content,
 }
 
 impl ComposedMessage {
     /// What its effects hold, bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         let one = EFFECT_BYTES + self.subject.as_ref().map_or(0, String::len) + self.body.len();
         let to: usize = self.to.iter().map(String::len).sum();
         to.saturating_add(one.saturating_mul(self.to.len()))
     }
 
-    /// One effect for each recipient; about a gate, if it is about one.
-    pub(crate) fn effects(self, gate: Option<OpenId>) -> impl Iterator<Item = EffectBody> {
+    /// One effect for each recipient.
+    fn effects(self) -> impl Iterator<Item = EffectBody> {
         let Self { channel, to, subject, body, content } = self;
         let text = MessageText::Written { subject, body, content };
         to.into_iter().map(move |to| EffectBody::Message {
             channel,
             to,
             text: text.clone(),
-            gate,
-            purpose: if gate.is_some() { Purpose::Ask } else { Purpose::Say },
+            gate: None,
+            purpose: Purpose::Say,
             head: None,
         })
     }
@@ -122,7 +124,8 @@ pub(crate) fn compose(scope: &Scope, message: &Message, people: &People) -> Resu
 pub(crate) fn worded(scope: &Scope, message: &Message, to: Vec<String>) -> Result<ComposedMessage, Fault> {
     let subject = message.subject.as_ref().map(|subject| scope.text(subject, Content::Text)).transpose()?;
     let subject = subject.map(|subject| subject.replace(['\r', '\n'], " "));
-    let text = scope.text(&message.body, message.content)?;
+    let text = message.body.as_ref().map(|body| scope.text(body, message.content)).transpose()?;
+    let text = text.unwrap_or_default();
     let (body, content) = match (message.content, message.channel) {
         (Content::Markdown, Channel::Email) => (switchward_expr::to_html(&text), Content::Html),
         (content, _) => (text, content),

@@ -1,9 +1,9 @@
 //! Approvals: the state of that type, and the gate that any state may have. See `docs/formats-conversation.md#approval`
-//! and `docs/formats-conversation.md#approval-gates`. Also the default text of a request.
+//! and `docs/formats-conversation.md#approval-gates`.
 
 use switchward_machine::{
-    Channel, Content, Decision, Dialect, GateKind, GateSpec, Inquiry, Message, Port, Recipient, Resolve,
-    Rounds, Text, reserved_keys::APPROVAL,
+    Channel, Content, Decision, GateKind, GateSpec, Inquiry, Message, Port, Recipient, Resolve, Rounds,
+    reserved_keys::APPROVAL,
 };
 
 use super::hints::{hinted, hints};
@@ -39,19 +39,18 @@ pub(super) const DISCUSSION: &str = "discussion";
 const ESCALATIONS: u32 = 1;
 
 /// See `docs/formats-conversation.md#approval`.
-pub(super) fn state<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> GateSpec {
+pub(super) fn state<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> GateSpec {
     let to = fields.required("approvers", cx.report);
     let to = to.map(|node| messages::approvers(node, cx)).unwrap_or_default();
-    let mut message = request(name, to);
+    let mut message = request(to);
     if let Some(node) = fields.optional("request_template")
         && let Some(request) = Fields::open(node, &REQUEST, cx.report)
     {
         let subject = request.optional("subject_template");
-        let subject = subject.and_then(|node| read::template(node, "`subject_template`", LINE_BYTES_MAX, cx));
-        message.subject = subject.or(message.subject);
+        message.subject =
+            subject.and_then(|node| read::template(node, "`subject_template`", LINE_BYTES_MAX, cx));
         let body = request.optional("body_template");
-        let body = body.and_then(|node| read::template(node, "`body_template`", TEMPLATE_BYTES_MAX, cx));
-        message.body = body.unwrap_or(message.body);
+        message.body = body.and_then(|node| read::template(node, "`body_template`", TEMPLATE_BYTES_MAX, cx));
     }
     let phrases = fields.optional("classification_hints").map(|node| {
         cx.idle(node, TIMEOUT, "no reply fires this port; it fires if nobody has decided in time");
@@ -106,12 +105,7 @@ pub(super) fn escalation<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<
 }
 
 /// `None` if no approval is required.
-pub(super) fn gate<'a>(
-    node: &'a Node,
-    name: &str,
-    fields: &Fields<'a>,
-    cx: &mut Reader<'a, '_>,
-) -> Option<GateSpec> {
+pub(super) fn gate<'a>(node: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Option<GateSpec> {
     let at = fields.optional("require_human_approval");
     let required = at.and_then(|node| read::flag(node, "`require_human_approval`", cx)) == Some(true);
     let to = fields.optional("approval_contacts");
@@ -121,24 +115,13 @@ pub(super) fn gate<'a>(
         return None;
     }
     fields.required("approval_contacts", cx.report);
-    let (message, phrases) = (request(name, to), Vec::new());
+    let (message, phrases) = (request(to), Vec::new());
     let inquiry = Inquiry { message, phrases, hinted: false, rounds: None };
     let outcomes = vec![(Decision::Approve, Resolve::TakeHeld), (Decision::Refuse, Resolve::Stay)];
     Some(recorded(outcomes, inquiry))
 }
 
-/// The default text of a request.
-fn request(state: &str, to: Vec<Recipient>) -> Message {
-    let text = |source: String| Text { source, dialect: Dialect::Plain };
-    let body = format!(
-        "The state {state:?} needs your approval before the process goes on.\n\n\
-         Reply with the first line \"approve\" or \"reject\". A comment may follow below it."
-    );
-    Message {
-        channel: Channel::Email,
-        to,
-        subject: Some(text(format!("Approval needed: {state}"))),
-        body: text(body),
-        content: Content::Text,
-    }
+/// A request of which the author has written nothing yet.
+fn request(to: Vec<Recipient>) -> Message {
+    Message { channel: Channel::Email, to, subject: None, body: None, content: Content::Text }
 }

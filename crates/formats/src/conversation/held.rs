@@ -56,7 +56,7 @@ fn shown(state: &State<'_>) -> Vec<Path> {
     let Kind::Approval(spec) = &state.kind else { return Vec::new() };
     let Some(inquiry) = &spec.inquiry else { return Vec::new() };
     let mut found = Used::default();
-    inquiry.message.subject.iter().chain([&inquiry.message.body]).for_each(|text| found.text(text));
+    inquiry.message.texts().for_each(|text| found.text(text));
     found.paths.retain(|path| !path.names().next().is_some_and(reserved::holds));
     found.paths.sort();
     found.paths.dedup();
@@ -242,7 +242,7 @@ impl Used {
         if message.channel == Channel::Chat {
             return;
         }
-        message.subject.iter().chain([&message.body]).for_each(|text| self.text(text));
+        message.texts().for_each(|text| self.text(text));
         for recipient in &message.to {
             match recipient {
                 Recipient::Address(text) => self.braces(text),

@@ -58,7 +58,7 @@ pub(super) fn output<'a>(state: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'
         Channel::Email => recipients(fields.required("recipients", cx.report)?, Addresses::Mail, cx),
         Channel::Webhook => recipients(fields.required("recipients", cx.report)?, Addresses::Url, cx),
     };
-    Some(Message { channel: channel?, to, subject, body: body?, content })
+    Some(Message { channel: channel?, to, subject, body: Some(body?), content })
 }
 
 /// See `docs/formats-conversation-operations.md#operations`, `send_notification`.
@@ -87,7 +87,7 @@ pub(super) fn notification<'a>(
         Channel::Email => recipients(fields.required("recipients", cx.report)?, Addresses::MailOrTask, cx),
         Channel::Webhook => recipients(fields.required("recipients", cx.report)?, Addresses::UrlOrTask, cx),
     };
-    Some(Message { channel, to, subject, body: body?, content: Content::Text })
+    Some(Message { channel, to, subject, body: Some(body?), content: Content::Text })
 }
 
 /// A chat message goes into the conversation; a contact adds nothing to that.

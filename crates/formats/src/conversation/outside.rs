@@ -2,8 +2,8 @@
 
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
-    Accept, Channel, Content, Decision, Dialect, GateKind, GateSpec, Inquiry, Mapped, Message, Port,
-    Recipient, Resolve, Sort, Text, Work, WorkKind,
+    Accept, Channel, Content, Decision, GateKind, GateSpec, Inquiry, Mapped, Message, Port, Recipient,
+    Resolve, Sort, Work, WorkKind,
 };
 
 use super::hints::{hinted, hints};
@@ -90,7 +90,7 @@ fn classify<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) -> Option<Sort> {
 /// `docs/formats-conversation.md#task`: one part for each participant, who is sent the instructions and gives one
 /// answer. With an escalation the state has the port `timeout` beside its guards
 /// (`tests/corpus/conversation/sentences.tsv#7r-21b`).
-pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Exits) {
+pub(super) fn task<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, Exits) {
     let Some(node) = fields.required("task_template", cx.report) else {
         return (Kind::NotRun, Exits::Unknown);
     };
@@ -102,9 +102,8 @@ pub(super) fn task<'a>(name: &str, fields: &Fields<'a>, cx: &mut Reader<'a, '_>)
     let body = fields.required("instructions", cx.report);
     let body = body.and_then(|node| read::braces(node, "`instructions` of a task", TEXT_BYTES_MAX, cx));
     let Some(body) = body else { return (Kind::NotRun, exits) };
-    let subject = Text { source: format!("Your answer is needed: {name}"), dialect: Dialect::Plain };
     let (channel, content) = (Channel::Email, Content::Text);
-    let message = Message { channel, to, subject: Some(subject), body, content };
+    let message = Message { channel, to, subject: None, body: Some(body), content };
     let inquiry = Inquiry { message, phrases: Vec::new(), hinted: true, rounds };
     let outcomes = vec![(Decision::Answer, Resolve::Settle(Port::Done))];
     let spec = GateSpec { inquiry: Some(inquiry), ..GateSpec::open_to_all(GateKind::Task, outcomes) };

@@ -101,7 +101,7 @@ fn state<'a>(node: &'a Node, workflow: Option<&str>, cx: &mut Reader<'a, '_>) ->
     common(&fields, &mut state, cx);
     state.errors = boundary::read(node, &fields, word, cx);
     (state.kind, state.exits) = kind(word, node, &fields, workflow, cx);
-    state.gate = approval::gate(node, state.name, &fields, cx);
+    state.gate = approval::gate(node, &fields, cx);
     state
 }
 
@@ -177,10 +177,10 @@ fn kind<'a>(
         "wait" => outside::wait(node, fields, cx),
         "parse" => parse::parse(fields, cx),
         "approval" => {
-            let spec = approval::state(name(node), fields, cx);
+            let spec = approval::state(fields, cx);
             (Kind::Approval(Box::new(spec)), Exits::ports(&approval::PORTS))
         }
-        "task" => outside::task(name(node), fields, cx),
+        "task" => outside::task(fields, cx),
         "delegate" => (outside::delegate(fields, cx), Exits::Guards),
         _ => (outside::subworkflow(fields, workflow, cx), Exits::Guards),
     };
@@ -188,11 +188,6 @@ fn kind<'a>(
         cx.not_run(mode.span, &format!("`execution_mode` of a state of the type {}", quoted(word)));
     }
     found
-}
-
-/// A state's name; empty if it has none.
-fn name(state: &Node) -> &str {
-    state.get("name").and_then(Node::as_text).unwrap_or_default()
 }
 
 /// Warns of operations that would never run.

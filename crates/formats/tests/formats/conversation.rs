@@ -37,7 +37,7 @@ fn route() -> Node {
         channel: Channel::Email,
         to: vec![Recipient::Contact],
         subject: Some(braces("s")),
-        body: braces("b"),
+        body: Some(braces("b")),
         content: Content::Text,
     };
     let before = vec![
@@ -79,7 +79,7 @@ fn the_refund_compiles_to_exactly_this() {
         channel: Channel::Chat,
         to: Vec::new(),
         subject: None,
-        body: Text { source: template.into(), dialect: Dialect::Jinja },
+        body: Some(Text { source: template.into(), dialect: Dialect::Jinja }),
         content: Content::Text,
     };
     let end = NoExit::End(Ending::plain(Outcome::Completed));

@@ -56,7 +56,7 @@ fn what_runs_at_once_stays_together() {
         channel: Channel::Webhook,
         to: vec![Recipient::Address("https://example.com/x".into())],
         subject: None,
-        body: text("{gathered_data.index}"),
+        body: Some(text("{gathered_data.index}")),
         content: Content::Text,
     };
     let log = Op::Write(Write { key: "log".into(), value: "\"{gathered_data.name}\"".into() });

@@ -183,9 +183,33 @@ fn a_task_asks_each_participant() {
         assert!(decide.each && gate.kind == GateKind::Task && gate.record.is_none());
         assert_eq!(gate.outcomes, [(Decision::Answer, Resolve::Settle(Port::Done))]);
         let message = &gate.inquiry.as_ref().expect("they are asked").message;
-        assert_eq!((&message.to, message.body.source.as_str()), (&to, "Rate {gathered.x}."));
+        let said: Vec<&str> = message.texts().map(|text| text.source.as_str()).collect();
+        assert_eq!((&message.to, message.subject.is_none(), said), (&to, true, vec!["Rate {gathered.x}."]));
         // Without transitions it completes when all have answered.
         assert_eq!(machine.nodes[0].exits, [ends(Trigger::Auto { event: false }, "terminal")]);
+    }
+}
+
+/// What the author left out is not in the machine: the server has words of its own.
+#[test]
+fn an_approval_says_only_what_its_author_wrote() {
+    let approval = "{from: a, port: approved, to: b}";
+    let asks = |template: &str| {
+        format!("{{name: a, type: approval, approvers: [a@example.com], request_template: {{{template}}}}}")
+    };
+    let held =
+        "{name: a, type: logic, operations: [], require_human_approval: true, approval_contacts: [a@b.c]}";
+    for (state, transition, expected) in [
+        ("{name: a, type: approval, approvers: [a@example.com]}".to_owned(), approval, Vec::new()),
+        (asks("subject_template: Pay?"), approval, vec!["Pay?"]),
+        (asks("body_template: Now."), approval, vec!["Now."]),
+        (held.to_owned(), TO_B, Vec::new()),
+    ] {
+        let machine = workflow(&[&state, "{name: b, type: conversation}"], &[transition]);
+        let [gate] = machine.gates.as_slice() else { panic!("{machine:?}") };
+        let message = &gate.inquiry.as_ref().expect("they are asked").message;
+        let said: Vec<&str> = message.texts().map(|text| text.source.as_str()).collect();
+        assert_eq!(said, expected, "{state}");
     }
 }
 

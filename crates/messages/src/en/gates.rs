@@ -23,6 +23,8 @@ pub fn request(subject: &RequestSubject) -> Cow<'_, str> {
         RequestSubject::Review { definition, answer, state } => {
             Cow::Owned(format!("{definition}: {answer:?} at {state:?} needs a review"))
         }
+        RequestSubject::Approval { state } => Cow::Owned(format!("Approval needed: {state}")),
+        RequestSubject::Task { state } => Cow::Owned(format!("Your answer is needed: {state}")),
     }
 }
 

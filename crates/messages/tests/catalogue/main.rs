@@ -244,6 +244,8 @@ fn other_texts_are_rendered() {
         RequestSubject::Written("Deploy web?".into()),
         RequestSubject::Call { definition: definition.clone(), capability },
         RequestSubject::Review { definition, answer: review.0, state: review.1 },
+        RequestSubject::Approval { state: "pay".into() },
+        RequestSubject::Task { state: "rate".into() },
     ] {
         made.push_str(&entry("request", &[&request(&subject)]));
     }

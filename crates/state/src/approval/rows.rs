@@ -121,7 +121,7 @@ pub struct GateRequest {
     /// What it is about.
     #[n(1)]
     pub subject: RequestSubject,
-    /// The rest, rendered.
+    /// The rest, rendered; empty if its author wrote none.
     #[n(2)]
     pub body: String,
     /// How many rounds nobody has decided in.

@@ -31,6 +31,20 @@ pub enum RequestSubject {
         #[n(2)]
         state: String,
     },
+    /// May the process go on? An approval whose author wrote no subject.
+    #[n(3)]
+    Approval {
+        /// The state that needs it.
+        #[n(0)]
+        state: String,
+    },
+    /// What does a participant answer? A part of a task.
+    #[n(4)]
+    Task {
+        /// The state that asks.
+        #[n(0)]
+        state: String,
+    },
 }
 
 impl RequestSubject {
@@ -41,6 +55,7 @@ impl RequestSubject {
             Self::Written(text) => text.len(),
             Self::Call { definition, capability } => definition.len() + capability.len(),
             Self::Review { definition, answer, state } => definition.len() + answer.len() + state.len(),
+            Self::Approval { state } | Self::Task { state } => state.len(),
         }
     }
 
@@ -50,6 +65,8 @@ impl RequestSubject {
             Self::Written(text) => text.clone(),
             Self::Call { definition, capability } => ["\0call", definition, capability].join("\0"),
             Self::Review { definition, answer, state } => ["\0review", definition, answer, state].join("\0"),
+            Self::Approval { state } => ["\0approval", state].join("\0"),
+            Self::Task { state } => ["\0task", state].join("\0"),
         }
     }
 }

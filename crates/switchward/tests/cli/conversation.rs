@@ -135,7 +135,7 @@ fn an_approval_is_shown_and_a_reply_that_is_passed_on_is_the_operators_decision(
     let started = dev.json(&["start", "asks", "--key", "asks-1"]);
     let gate = started["session"]["waitingOn"][0]["name"].as_str().expect("a gate").to_owned();
     let card = dev.run(&["get", &gate]).with_code(0).out;
-    assert!(card.contains("lead@example.com") && card.contains("needs your approval"), "{card}");
+    assert!(card.contains("lead@example.com") && card.contains("Approval needed: decide"), "{card}");
     let refused = dev.run(&["decide", &gate, "approve", "-o", "json"]).with_code(6).error();
     assert_eq!(refused["reason"], "NOT_AN_APPROVER");
     let stays = dev.json(&["reply", "asks-1", "eve@example.com", "yes"]);

@@ -98,6 +98,8 @@ pub(crate) fn rows() -> Vec<(&'static str, Row)> {
         ("request-written", RequestSubject::Written("Refund".into())),
         ("request-call", call),
         ("request-review", review),
+        ("request-approval", RequestSubject::Approval { state: "pay".into() }),
+        ("request-task", RequestSubject::Task { state: "rate".into() }),
     ];
     let notices = notices().into_iter().map(|(name, notice)| (name, row(notice)));
     notices.chain(requests.into_iter().map(|(name, subject)| (name, request(subject)))).collect()
