@@ -20,6 +20,7 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
 const CHECKPOINT: &str = "formats-checkpoint.md";
 const CONVERSATION: [&str; 2] = ["formats-conversation.md", "formats-conversation-operations.md"];
+const POLICIES: &str = "policies.md";
 const SCENARIOS: &str = "scenarios.md";
 const FINDINGS: &str = "findings.md";
 /// The page that plays a conversation on a server.
@@ -211,6 +212,21 @@ fn names_of_conversations() -> BTreeSet<String> {
     ];
     found.extend(reserved.map(str::to_owned));
     found
+}
+
+/// Each field of a format has its errors beside it, and each text that a guard takes its limit.
+#[test]
+fn fields_have_their_errors_and_texts_their_limits() {
+    for name in [CHECKPOINT, POLICIES].into_iter().chain(CONVERSATION) {
+        let page = page(name);
+        let heads: Vec<&str> = page.lines().filter(|line| line.starts_with("| Field | Type |")).collect();
+        let short: Vec<&&str> = heads.iter().filter(|line| !line.ends_with("| Errors |")).collect();
+        assert!(short.is_empty(), "docs/{name}: {short:?}");
+    }
+    for name in CONVERSATION {
+        let open = page(name).matches("`: text").count() - page(name).matches("`: text of at most ").count();
+        assert_eq!(open, 0, "docs/{name} has a text without a limit");
+    }
 }
 
 #[test]
