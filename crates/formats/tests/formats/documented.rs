@@ -6,6 +6,7 @@
 //! scenarios are checked the same way, because scenarios are read with the same functions.
 
 mod examples;
+mod fragments;
 mod history;
 
 use std::collections::BTreeSet;

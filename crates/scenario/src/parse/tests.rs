@@ -205,3 +205,20 @@ fn the_types_of_events_are_the_documented_ones() {
     documented.sort_unstable();
     assert_eq!(event_types::EVENT_TYPES.to_vec(), documented);
 }
+
+/// In a fragment of the page of findings, the first line causes the finding and the second is right.
+#[test]
+fn the_fragments_of_the_page_of_findings_are_as_it_says() {
+    type Listed = fn(&str) -> String;
+    let page = include_str!("../../../../docs/findings.md");
+    let cases: [(&str, Listed); 2] = [("SW1901", str::to_owned), ("SW1902", |line| format!("[{line}]"))];
+    for (code, listed) in cases {
+        let (_, fragment) = page.split_once(&format!("\n`{code}`, ")).expect("it has a fragment");
+        let mut lines = fragment.lines().filter_map(|line| line.strip_prefix("- "));
+        let mut text =
+            || format!("definition: a.json\nsteps: {}\n", listed(lines.next().expect("two lines")));
+        let (wrong, right) = (text(), text());
+        assert!(findings_of(&wrong).iter().any(|(_, found, _)| *found == code), "{wrong}");
+        assert!(parse("x.yaml", right.as_bytes()).is_ok(), "{right}");
+    }
+}
