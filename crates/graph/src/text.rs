@@ -22,7 +22,11 @@ pub(crate) fn line(text: &str) -> String {
 /// Returns true for characters that XML forbids, that are invisible, or that change the text direction.
 fn hides(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(
+            c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+        )
         || u32::from(c) & 0xfffe == 0xfffe
 }
 
@@ -128,5 +132,19 @@ fn char_permille(c: char) -> i32 {
         'A'..='Z' => 740,
         '\u{1100}'.. => 1050,
         _ => 620,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_turns_or_hides_is_seen() {
+        for c in ['\u{ad}', '\u{61c}', '\u{180e}', '\u{202e}', '\u{fff9}', '\u{e0061}', '\u{1b}', '\u{fffe}']
+        {
+            assert_eq!(line(&format!("a{c}b")), "a\u{fffd}b", "{c:?}");
+        }
+        assert_eq!(line("a\n\tb é"), "a b é");
     }
 }
