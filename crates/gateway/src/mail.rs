@@ -11,6 +11,7 @@ mod origin;
 mod others;
 mod quarantine;
 mod sweep;
+mod unrecorded;
 
 use std::sync::Arc;
 use switchward_machine::{Digest, TenantId, WorkKind};
@@ -38,6 +39,7 @@ pub(crate) use quarantine::delete_until;
 pub use quarantine::{Elsewhere, QuarantineOfOthers, QuarantineStore, QuarantinedMail};
 pub(crate) use sweep::kept_ms;
 pub use sweep::sweep;
+use unrecorded::Unrecorded;
 
 /// How much of a reply's subject its answer repeats, bytes.
 const SUBJECT_BYTES_MAX: usize = 200;
@@ -83,6 +85,13 @@ impl Outcome {
             Self::Quarantined(why) => ("quarantined", why),
             Self::Later => ("later", ""),
         }
+    }
+}
+
+/// The mail is put into quarantine with the code of the reason.
+impl From<Unrecorded> for Outcome {
+    fn from(why: Unrecorded) -> Self {
+        Self::Quarantined(why.word())
     }
 }
 
@@ -159,9 +168,9 @@ impl MailIngress {
             Sorted::Machine { kind } => Outcome::Ignored(kind.word()),
             Sorted::Unusable { reason } => Outcome::Quarantined(reason.word()),
             Sorted::Bounce(bounce) if !bounce.permanent && bounce.is_silent() => {
-                Outcome::Ignored("null_sender")
+                Outcome::Ignored(Unrecorded::NullSender.word())
             }
-            Sorted::Bounce(bounce) if !bounce.permanent => Outcome::Ignored("delayed"),
+            Sorted::Bounce(bounce) if !bounce.permanent => Outcome::Ignored(Unrecorded::Delayed.word()),
             Sorted::Bounce(bounce) => self.bounced(bounce).await,
             Sorted::Reply(reply) => self.reply(envelope, raw, *reply).await,
         };
@@ -182,7 +191,7 @@ impl MailIngress {
     }
 
     async fn reply(&self, envelope: &Envelope, raw: &[u8], reply: Written) -> Outcome {
-        let mut outcome = Outcome::Quarantined("no_token");
+        let mut outcome = Outcome::from(Unrecorded::NoToken);
         for (text, token) in reply.tokens.iter().filter_map(|it| Some((&it.text, self.read(&it.text)?))) {
             // No DNS query is made for a mail whose token was never given out.
             let proof = match origin::of(&self.api, &token, &reply.from.text).await {
@@ -240,7 +249,7 @@ impl MailIngress {
     }
 
     async fn bounced(&self, bounce: Bounce) -> Outcome {
-        let mut outcome = Outcome::Quarantined("bounce_of_nothing");
+        let mut outcome = Outcome::from(Unrecorded::BounceOfNothing);
         let message = bounce.why();
         for token in bounce.tokens.iter().filter_map(|token| self.read(token)) {
             let (tenant, scope) = (token.tenant, Scope::Session(token.session));
@@ -283,7 +292,7 @@ fn subject(text: &str) -> String {
 impl Api {
     /// Records a reply in the session of its token. `digest` identifies the message: the same one twice is one reply.
     pub async fn record_mail(&self, reply: RecordReply, digest: Digest) -> Outcome {
-        let Some(token) = &reply.token else { return Outcome::Quarantined("no_token") };
+        let Some(token) = &reply.token else { return Unrecorded::NoToken.into() };
         let (tenant, scope) = (token.tenant, Scope::Session(token.session));
         let request = RequestId { id: format!("mail:{digest}"), body: digest };
         let body = Body::Approval(ApprovalCommand::RecordReply(reply));
@@ -292,7 +301,7 @@ impl Api {
             // The engine answers this command with `Replied` alone. With any other answer the command was still carried
             // out, so the mail must not come again.
             Ok(Some(_)) => Outcome::Recorded(ReplyOutcome::Unexpected),
-            Ok(None) => Outcome::Quarantined("no_tenant"),
+            Ok(None) => Unrecorded::NoTenant.into(),
             Err(refusal) => refused(&refusal),
         }
     }
@@ -315,14 +324,14 @@ fn refused(refusal: &Refusal) -> Outcome {
     if later.contains(&reason) {
         return Outcome::Later;
     }
-    Outcome::Quarantined(if reason == Reason::CredentialInvalid {
-        "token_invalid"
+    Outcome::from(if reason == Reason::CredentialInvalid {
+        Unrecorded::TokenInvalid
     } else if reason == Reason::SessionTerminal {
-        "session_ended"
+        Unrecorded::SessionEnded
     } else if reason == Reason::NotFound {
-        "session_unknown"
+        Unrecorded::SessionUnknown
     } else {
-        "refused"
+        Unrecorded::Refused
     })
 }
 
