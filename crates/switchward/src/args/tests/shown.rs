@@ -1,7 +1,8 @@
-//! The commands of `sh manual` blocks, which the tests of the pages do not run as they stand: the parser of the command line
-//! accepts each of them.
+//! The commands of `sh manual` blocks and of code spans, which the tests of the pages do not run as they stand: the parser of
+//! the command line accepts each of them.
 
 use clap::Parser as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,12 @@ const PROGRAM: &str = "switchward";
 const COMMANDS_MIN: usize = 150;
 /// Pages that show commands at least: that of the command line.
 const PAGES_MIN: usize = 1;
+/// Code spans that begin with the program's name, at least.
+const SPANS_MIN: usize = 150;
+/// The value that replaces a placeholder: a number is a valid value of most options.
+const STAND_IN: &str = "1";
+/// The placeholder that stands for the words of any command.
+const ANY_COMMAND: &str = "COMMAND";
 
 /// What separates the words of a line, apart from spaces.
 #[derive(Debug, PartialEq, Eq)]
@@ -96,12 +103,64 @@ fn lines(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// `README.md` and the pages of `docs/`.
+/// The code spans of a page outside its blocks, each on one line, with the number of the line where it begins.
+fn spans(page: &str) -> Vec<(usize, String)> {
+    let (mut found, mut fenced) = (Vec::new(), false);
+    let (mut paragraph, mut first) = (String::new(), 1_usize);
+    for (line, at) in page.lines().chain([""]).zip(1..) {
+        let fence = line.trim_start().starts_with(FENCE);
+        if !fence && !fenced && !line.trim().is_empty() {
+            if paragraph.is_empty() {
+                first = at;
+            }
+            paragraph.extend([line, "\n"]);
+            continue;
+        }
+        fenced ^= fence;
+        let mut number = first;
+        for (index, part) in std::mem::take(&mut paragraph).split('`').enumerate() {
+            if index % 2 == 1 {
+                found.push((number, part.split_whitespace().collect::<Vec<_>>().join(" ")));
+            }
+            number += part.matches('\n').count();
+        }
+    }
+    found
+}
+
+/// The word that is parsed for a word of a code span: `N`, `FILE...` and other words in capitals stand for a value.
+fn value(word: String) -> String {
+    let name = word.trim_end_matches('.');
+    let capital = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    let stands_for = name.starts_with(|c: char| c.is_ascii_uppercase()) && name.chars().all(capital);
+    if stands_for { STAND_IN.to_owned() } else { word }
+}
+
+/// What the parser refuses in a call of a code span; arguments and values may be missing.
+fn wrong_in_span(call: Vec<String>) -> Option<clap::Error> {
+    let words = call.into_iter().filter(|word| word != ANY_COMMAND).map(value);
+    let error = Args::try_parse_from(words).err().filter(clap::Error::use_stderr)?;
+    let missing = [
+        ErrorKind::MissingRequiredArgument,
+        ErrorKind::MissingSubcommand,
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+    ];
+    let of_value = [ErrorKind::InvalidValue, ErrorKind::ValueValidation].contains(&error.kind());
+    let open = matches!(
+        error.get(ContextKind::InvalidValue),
+        Some(ContextValue::String(value)) if value.is_empty() || value == STAND_IN
+    );
+    let tolerated = missing.contains(&error.kind()) || of_value && open;
+    (!tolerated).then_some(error)
+}
+
+/// `README.md`, `SECURITY.md`, and the pages of `docs/` and `deploy/`.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let files = fs::read_dir(root.join("docs")).expect("a folder").map(|file| file.expect("a file").path());
     let page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
-    files.filter(page).chain([root.join("README.md")]).collect()
+    let others = ["README.md", "SECURITY.md", "deploy/README.md"].map(|path| root.join(path));
+    files.filter(page).chain(others).collect()
 }
 
 #[test]
@@ -124,6 +183,60 @@ fn every_command_that_the_pages_only_show_is_one_of_the_program() {
     }
     assert!(refused.is_empty(), "{} of {commands}:\n{}", refused.len(), refused.join("\n"));
     assert!(commands >= COMMANDS_MIN && showing >= PAGES_MIN, "{commands} commands on {showing} pages");
+}
+
+#[test]
+fn every_command_that_a_sentence_names_is_one_of_the_program() {
+    let (mut named, mut refused) = (0, Vec::new());
+    for path in pages() {
+        let page = fs::read_to_string(&path).expect("a page");
+        for (at, span) in spans(&page) {
+            for call in calls(&span).into_iter().filter(|call| call.len() > 1) {
+                named += 1;
+                let error = wrong_in_span(call);
+                refused.extend(error.map(|error| format!("{}:{at}: {span}\n{error}", path.display())));
+            }
+        }
+    }
+    assert!(refused.is_empty(), "{} of {named}:\n{}", refused.len(), refused.join("\n"));
+    assert!(named >= SPANS_MIN, "{named} commands in sentences");
+}
+
+#[test]
+fn code_spans_are_read_outside_of_blocks_and_over_line_ends() {
+    let page = "a `b` c `d\n  e`\n\n`f\n\n| `g` |\n```sh\n`h`\n```\n`i`";
+    let expected = [(1_usize, "b"), (1, "d e"), (4, "f"), (6, "g"), (10, "i")];
+    assert_eq!(spans(page), expected.map(|(at, span)| (at, span.to_owned())));
+}
+
+#[test]
+fn a_sentence_may_leave_out_arguments_and_values_and_nothing_else() {
+    let wrong = |line: &str| {
+        let found = calls(line);
+        let [call] = &found[..] else { panic!("{line}") };
+        wrong_in_span(call.clone()).is_some()
+    };
+    for line in [
+        "switchward COMMAND --help",
+        "switchward cluster",
+        "switchward cluster drain N --wait",
+        "switchward dev link 1 2 MODE",
+        "switchward dev --data-dir",
+        "switchward decide",
+        "switchward simulate FILE...",
+    ] {
+        assert!(!wrong(line), "{line}");
+    }
+    for line in [
+        "switchward clusters",
+        "switchward cluster drain N --wait-for",
+        "switchward dev kill one",
+        "switchward tenant set --defaults deny",
+        "switchward decide GATE approved",
+        "switchward pause SESSION SESSION",
+    ] {
+        assert!(wrong(line), "{line}");
+    }
 }
 
 #[test]
