@@ -12,7 +12,7 @@ use switchward_gateway::limits::CATALOGUE_AGE_MAX;
 use switchward_machine::{SessionId, TenantId};
 use switchward_shard::RaftSettings;
 use switchward_shard::limits::CONTACT_LOST;
-use switchward_testkit::until;
+use switchward_testkit::{PATIENCE, until};
 use tonic::{Code, Request, Status, Streaming, transport::Channel};
 
 use crate::ending::id_of;
@@ -111,11 +111,14 @@ pub(crate) async fn next(watch: &mut Watch) -> Result<Option<v1::SessionEvent>, 
 }
 
 pub(crate) async fn event(watch: &mut Watch) -> v1::SessionEvent {
-    loop {
-        if let Some(event) = next(watch).await.expect("the stream goes on") {
-            return event;
+    let event = async {
+        loop {
+            if let Some(event) = next(watch).await.expect("the stream goes on") {
+                return event;
+            }
         }
-    }
+    };
+    tokio::time::timeout(PATIENCE, event).await.expect("an event comes")
 }
 
 /// The number of the server that leads a session's shard.

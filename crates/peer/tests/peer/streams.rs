@@ -6,14 +6,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use switchward_peer::limits::STREAM_PIECE_BYTES_MAX;
 use switchward_peer::{PeerError, PeerOptions, PeerStream};
-use switchward_testkit::until;
+use switchward_testkit::{PATIENCE, until};
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::proxy::Proxy;
 use crate::support::{Alive, Cluster, Server, logged, request, short};
 
 const PIECE: usize = 1024 * 1024;
 const PIECES: usize = 64;
+
+/// Waits for an outcome, at most [`PATIENCE`].
+async fn in_time<T>(outcome: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, outcome).await.expect("it comes in time")
+}
 
 /// Receives a stream to its end, and answers with the number of bytes.
 async fn count(stream: PeerStream) -> Result<(), PeerError> {
@@ -59,15 +65,21 @@ async fn a_stream_of_64_mib_waits_for_its_receiver() {
     });
     // Other calls go on while the stream is full; the sender has stopped when it makes no progress during many of them.
     let (mut before, mut same) = (0, 0);
-    while same < 200 {
-        first.connected(2).await;
-        let now = pieces.load(Ordering::SeqCst);
-        same = if now == before && now > 0 { same + 1 } else { 0 };
-        before = now;
-    }
+    in_time(async {
+        while same < 200 {
+            first.connected(2).await;
+            let now = pieces.load(Ordering::SeqCst);
+            same = if now == before && now > 0 { same + 1 } else { 0 };
+            before = now;
+        }
+    })
+    .await;
     assert!(before < PIECES, "the receiver takes nothing, and {before} pieces were sent");
     gate.add_permits(1);
-    assert_eq!(sender.await.unwrap(), Bytes::copy_from_slice(&((PIECES * PIECE) as u64).to_be_bytes()));
+    assert_eq!(
+        in_time(sender).await.unwrap(),
+        Bytes::copy_from_slice(&((PIECES * PIECE) as u64).to_be_bytes())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,7 +104,7 @@ async fn a_stream_that_is_dropped_after_its_end_arrives_whole() {
     assert!(matches!(stream.send(Bytes::new()).await, Err(PeerError::NotSent(_))));
     assert!(matches!(stream.finish().await, Err(PeerError::NotSent(_))));
     drop(stream);
-    assert_eq!(result.recv().await, Some((8 * PIECE, Ok(None))));
+    assert_eq!(in_time(result.recv()).await, Some((8 * PIECE, Ok(None))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,11 +126,11 @@ async fn a_stream_that_is_dropped_before_its_end_is_an_error() {
     let stream = first.peers.stream(2, request(0, b"")).await.unwrap();
     stream.send(Bytes::from_static(b"some")).await.unwrap();
     drop(stream);
-    assert!(matches!(result.recv().await, Some(Err(PeerError::Unknown(_)))));
+    assert!(matches!(in_time(result.recv()).await, Some(Err(PeerError::Unknown(_)))));
     // And on the other side, if the handler does not finish it.
     second.handler.serve_streams(|_, _stream| async {});
     let stream = first.peers.stream(2, request(0, b"")).await.unwrap();
-    assert!(matches!(stream.recv().await, Err(PeerError::Unknown(_))));
+    assert!(matches!(in_time(stream.recv()).await, Err(PeerError::Unknown(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,7 +142,7 @@ async fn a_piece_has_a_largest_size() {
     assert!(matches!(refused, Err(PeerError::NotSent(_))));
     stream.send(Bytes::from(vec![0; STREAM_PIECE_BYTES_MAX])).await.unwrap();
     stream.finish().await.unwrap();
-    let total = stream.recv().await.unwrap().unwrap();
+    let total = in_time(stream.recv()).await.unwrap().unwrap();
     assert_eq!(total, Bytes::copy_from_slice(&(STREAM_PIECE_BYTES_MAX as u64).to_be_bytes()));
 }
 
@@ -152,8 +164,8 @@ async fn a_stream_that_nobody_uses_stays_open_and_ends_with_its_connection() {
         .await;
     assert!(result.try_recv().is_err());
     proxy.stop_at(0);
-    assert!(matches!(result.recv().await, Some(Err(PeerError::Unknown(_)))));
-    assert!(matches!(stream.recv().await, Err(PeerError::Unknown(_))));
+    assert!(matches!(in_time(result.recv()).await, Some(Err(PeerError::Unknown(_)))));
+    assert!(matches!(in_time(stream.recv()).await, Err(PeerError::Unknown(_))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,6 +213,6 @@ async fn closing_the_transport_drops_the_handlers_of_streams() {
     let stream = first.peers.stream(2, request(0, b"")).await.unwrap();
     until("it is served", async || alive.load(Ordering::SeqCst) == 1).await;
     second.peers.close();
-    assert!(dropped.await.is_err());
-    assert!(stream.recv().await.is_err());
+    assert!(in_time(dropped).await.is_err());
+    assert!(in_time(stream.recv()).await.is_err());
 }

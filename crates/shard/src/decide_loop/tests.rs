@@ -9,6 +9,7 @@ use switchward_machine::{Digest, SessionId, TenantId, Time};
 use switchward_state::catalogue::{CatalogueCommand, CreateTenant, Settings};
 use switchward_state::{Body, Command, Decision, Levels, Reply, RequestId, Scope, TurnRecord};
 use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore};
+use switchward_testkit::PATIENCE;
 use tempfile::TempDir;
 
 use crate::clock::ManualClock;
@@ -70,9 +71,12 @@ impl Alone {
         let clock = Arc::new(ManualClock::new(Time(1_750_064_400_000)));
         let shard = Shard::start(group, clock, halt, Arc::clone(log.disk()));
         let mut changes = shard.group().raft().metrics();
-        while shard.read().await.is_err() {
-            changes.changed().await.unwrap();
-        }
+        let leads = async {
+            while shard.read().await.is_err() {
+                changes.changed().await.unwrap();
+            }
+        };
+        tokio::time::timeout(PATIENCE, leads).await.expect("it leads");
         Self { shard, fatal, _folder: folder }
     }
 }

@@ -4,9 +4,11 @@ use http::Method;
 use std::time::{Duration, Instant};
 use switchward_api::v1 as api;
 use switchward_gateway::ConnectionLimits;
+use switchward_testkit::PATIENCE;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
+    time::timeout,
 };
 use tokio_stream::StreamExt;
 use tonic::{Code, Status, transport::Channel};
@@ -128,8 +130,9 @@ async fn the_server_stops_when_its_calls_are_done() {
     let open = tokio::spawn(async move { send(address, raw).await });
     server.stuck.notified().await;
     server.stop.send(()).expect("the server runs");
-    assert_eq!(open.await.expect("the call ends").status, 504);
-    tokio::time::timeout(Duration::from_secs(60), server.done).await.expect("in time").expect("no panic");
+    let answer = timeout(PATIENCE, open).await.expect("in time").expect("the call ends");
+    assert_eq!(answer.status, 504);
+    timeout(PATIENCE, server.done).await.expect("in time").expect("no panic");
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
 
@@ -153,7 +156,7 @@ async fn silent_connections_are_closed_for_new_ones() {
         assert!(rest.is_empty());
         server.stop.send(()).expect("the server runs");
         drop(silent);
-        server.done.await.expect("the server ends");
+        timeout(PATIENCE, server.done).await.expect("in time").expect("the server ends");
     }
 }
 
