@@ -198,7 +198,7 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
         return vec![due(RELAY, effect.deliver_at, key)];
     }
     let (dead, at) = (effect.dead_letter().is_some(), effect.deliver_at.0.to_be_bytes());
-    let status = status_byte(if dead { EffectStatus::Dead } else { EffectStatus::Pending });
+    let status = status_byte(if dead { EffectStatus::DeadLetter } else { EffectStatus::Pending });
     let listed = Key::index(key.tenant_of(), EFFECTS, &[&[status], &at, key.rest()]);
     let tenant = key.tenant_of().0.to_be_bytes();
     // A message in the conversation itself, and a notice for which nobody was found, have no destination.
@@ -214,7 +214,7 @@ fn effects(key: &Key, effect: &Effect) -> Vec<Key> {
 /// How an entry of the effects of a tenant begins: dead letters come first.
 fn status_byte(status: EffectStatus) -> u8 {
     match status {
-        EffectStatus::Dead => 1,
+        EffectStatus::DeadLetter => 1,
         EffectStatus::Pending => 2,
     }
 }

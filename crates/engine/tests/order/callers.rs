@@ -185,7 +185,7 @@ impl Simulation {
                 found.extend(IndexKey::effect_of(entry));
                 std::ops::ControlFlow::Continue(())
             };
-            rows.scan(&IndexKey::effects(TENANT, Some(EffectStatus::Dead)), None, look).unwrap();
+            rows.scan(&IndexKey::effects(TENANT, Some(EffectStatus::DeadLetter)), None, look).unwrap();
         }
         let (session, number) = *found.get(self.rng.below(found.len().max(1)))?;
         if self.rng.once_in(5) {

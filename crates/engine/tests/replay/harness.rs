@@ -238,7 +238,7 @@ impl Harness {
                 ControlFlow::Continue(())
             };
             self.rows
-                .scan(&IndexKey::effects(tenant, Some(EffectStatus::Dead)), None, listed)
+                .scan(&IndexKey::effects(tenant, Some(EffectStatus::DeadLetter)), None, listed)
                 .map_err(|error| error.to_string())?;
         }
         for (tenant, session, body) in effects {

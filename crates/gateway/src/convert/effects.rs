@@ -35,7 +35,7 @@ pub(crate) fn summary(caller: &Caller, session: SessionId, effect: &EffectSummar
     v1::Effect {
         name: names::of_effect(caller, session, effect.number),
         session: names::of_session(caller, session),
-        status: if dead.is_some() { v1::EffectStatus::Dead } else { v1::EffectStatus::Pending }.into(),
+        status: if dead.is_some() { v1::EffectStatus::DeadLetter } else { v1::EffectStatus::Pending }.into(),
         kind: effect.kind.word().to_owned(),
         state: effect.node.clone(),
         gate: effect.gate.map(|gate| names::of_gate(caller, session, gate)).unwrap_or_default(),

@@ -146,9 +146,9 @@ fn wanted(call: &Call<'_>, text: &str) -> Result<ListEffects, Refusal> {
     let mut wanted = ListEffects { tenant: call.caller.tenant, status: None, kind: None, session: None };
     for (name, value) in filter(text)? {
         match (name.as_str(), value.as_str()) {
-            ("status", "dead") => wanted.status = Some(EffectStatus::Dead),
+            ("status", "dead_letter") => wanted.status = Some(EffectStatus::DeadLetter),
             ("status", "pending") => wanted.status = Some(EffectStatus::Pending),
-            ("status", other) => return Err(unknown_term(other, "dead and pending")),
+            ("status", other) => return Err(unknown_term(other, "dead_letter and pending")),
             ("kind", "email") => wanted.kind = Some(EffectKind::Message(Channel::Email)),
             ("kind", "webhook") => wanted.kind = Some(EffectKind::Message(Channel::Webhook)),
             ("kind", "chat") => wanted.kind = Some(EffectKind::Message(Channel::Chat)),

@@ -154,7 +154,7 @@ async fn retry(harness: &Harness, name: &str) -> v1::Effect {
 }
 
 async fn dead(harness: &Harness) -> Vec<String> {
-    let request = v1::ListEffectsRequest { filter: "status=\"dead\"".into(), ..Default::default() };
+    let request = v1::ListEffectsRequest { filter: "status=\"dead_letter\"".into(), ..Default::default() };
     let reply: v1::ListEffectsResponse = harness.ask("agent", "ListEffects", &request).await;
     reply.effects.into_iter().map(|effect| effect.name).collect()
 }
@@ -176,7 +176,7 @@ async fn what_cannot_be_delivered_is_an_incident_until_it_is_sent_again_or_given
     refused(early, "STATE_MISMATCH");
 
     let effect = fail(&harness, &name, "no_such_host", Some(0)).await.expect("a dead letter");
-    assert_eq!((effect.status(), effect.code.as_str()), (v1::EffectStatus::Dead, "no_such_host"));
+    assert_eq!((effect.status(), effect.code.as_str()), (v1::EffectStatus::DeadLetter, "no_such_host"));
     assert_eq!(
         fail(&harness, &name, "refused", None).await,
         Some(effect.clone()),

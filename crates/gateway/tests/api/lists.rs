@@ -231,7 +231,7 @@ async fn a_token_is_good_for_its_own_list() {
 
 /// A filter for each list that takes one.
 const FILTERS: [(&str, &str); 4] = [
-    ("ListEffects", "status=\"dead\""),
+    ("ListEffects", "status=\"dead_letter\""),
     ("ListSessions", "status=\"waiting\""),
     ("ListGates", "kind=\"notify\""),
     ("ListDecisions", "decision=\"deny\""),

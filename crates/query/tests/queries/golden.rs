@@ -144,7 +144,7 @@ fn deliveries() -> Vec<(&'static str, Query)> {
     let (tenant, session) = (TENANT, SESSION);
     let effects = |kind| ListEffects {
         tenant,
-        status: Some(EffectStatus::Dead),
+        status: Some(EffectStatus::DeadLetter),
         kind: Some(kind),
         session: Some(session),
     };

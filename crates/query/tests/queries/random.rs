@@ -128,7 +128,7 @@ fn delivery(draw: &mut Draw) -> DeliveryQuery {
         0 => DeliveryQuery::Effect(GetEffect { tenant, session, number: draw.number() }),
         1 => DeliveryQuery::ListEffects(ListEffects {
             tenant,
-            status: draw.option(|draw| draw.pick(&[EffectStatus::Pending, EffectStatus::Dead])),
+            status: draw.option(|draw| draw.pick(&[EffectStatus::Pending, EffectStatus::DeadLetter])),
             kind: draw.option(effect_kind),
             session: draw.option(Draw::session),
         }),

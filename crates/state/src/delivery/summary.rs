@@ -130,9 +130,9 @@ pub enum EffectStatus {
     /// It is on its way.
     #[n(0)]
     Pending,
-    /// It is a dead letter.
+    /// It was given up, and waits until an operator retries or dismisses it.
     #[n(1)]
-    Dead,
+    DeadLetter,
 }
 
 /// What goes out with an effect.

@@ -155,7 +155,7 @@ of its own: `switchward clock advance` moves that of the server that it calls, `
     /// Inspect, retry and dismiss outgoing effects.
     #[command(after_help = "\
 Examples:
-  switchward list effects --filter 'status=\"dead\"'
+  switchward list effects --filter 'status=\"dead_letter\"'
   switchward effect show eff_...
   switchward effect retry eff_...")]
     Effect(On<EffectArgs>),
@@ -301,7 +301,7 @@ Examples:
     #[command(after_help = "Example:\n  switchward list gates --filter 'kind=\"tool_ask\"'")]
     Gates(ListFilter),
     /// List undelivered effects, dead letters first.
-    #[command(after_help = "Example:\n  switchward list effects --filter 'status=\"dead\"'")]
+    #[command(after_help = "Example:\n  switchward list effects --filter 'status=\"dead_letter\"'")]
     Effects(ListFilter),
     /// List definitions by name.
     Definitions(Page),

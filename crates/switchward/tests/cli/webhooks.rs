@@ -76,7 +76,8 @@ fn an_endpoint_that_is_gone_is_sent_nothing_until_it_is_put_again() {
     let reason = || dev.json(&["endpoint", "get", "ops"])["endpoint"]["disabledReason"].clone();
     dev.until("the endpoint is disabled", || reason() == "gone");
     dev.until("its message is a dead letter", || {
-        dev.json(&["list", "effects", "--filter", "status=\"dead\" AND kind=\"event\""])["effects"][0]["to"]
+        dev.json(&["list", "effects", "--filter", "status=\"dead_letter\" AND kind=\"event\""])["effects"][0]
+            ["to"]
             == "ops"
     });
     dev.json(&["start", "gate", "--key", "lost-2"]);
@@ -106,13 +107,14 @@ fn a_dead_letter_is_shown_sent_again_or_given_up() {
     let first = ops.next("POST /");
     let id = first.id();
     first.answer.send((410, json!({}))).expect("the request waits");
-    let dead = || dev.json(&["list", "effects", "--filter", "status=\"dead\""])["effects"][0]["name"].clone();
+    let dead =
+        || dev.json(&["list", "effects", "--filter", "status=\"dead_letter\""])["effects"][0]["name"].clone();
     dev.until("its message is a dead letter", || dead().is_string());
     let name = dead().as_str().expect("a name").rsplit('/').next().expect("an id").to_owned();
     let listed = dev.run(&["list", "effects"]).with_code(0);
     assert!(listed.err.contains(&format!("switchward effect retry {name}")), "{}", listed.err);
     let shown = dev.run(&["effect", "show", &name]).with_code(0);
-    for part in ["dead: ", "session.started", "end_time", "ops"] {
+    for part in ["dead letter: ", "session.started", "end_time", "ops"] {
         assert!(shown.out.contains(part), "{part}: {}", shown.out);
     }
     dev.json(&["endpoint", "put", "ops", &ops.url, "--event", "session.started"]);

@@ -127,7 +127,7 @@ async fn what_was_acknowledged_arrives_whatever_fails() -> anyhow::Result<()> {
         ended??;
     }
     let sorry = calm(&book, &caller, &receiver).await?;
-    let dead = caller.effects_that_are("dead").await?;
+    let dead = caller.effects_that_are("dead_letter").await?;
     let dead: BTreeSet<String> = dead.iter().map(|effect| path_of(&effect.to)).collect();
     assess(&storm.faults, &book, &receiver.attempts(), (&dead, &sorry))?;
     storm.server.kill().await?;

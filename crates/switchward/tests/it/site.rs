@@ -342,7 +342,7 @@ impl Caller {
         self.answered(call).await?.session.context("a session was not shown")
     }
 
-    /// Effects that are `pending` or `dead`: all that there are.
+    /// Effects that are `pending` or `dead_letter`: all that there are.
     pub(crate) async fn effects_that_are(&self, status: &str) -> anyhow::Result<Vec<v1::Effect>> {
         let (mut found, mut pages) = (Vec::new(), Pages::default());
         while let Some(page_token) = pages.next_token() {

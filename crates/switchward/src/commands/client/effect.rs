@@ -40,7 +40,7 @@ async fn show(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
     let reply = reply.await?;
     let effect = reply.effect.clone().unwrap_or_default();
     talk.printer.message("GetEffectResponse", &reply, || shown(&effect))?;
-    if effect.status() == v1::EffectStatus::Dead || effect.kind == NOTICE {
+    if effect.status() == v1::EffectStatus::DeadLetter || effect.kind == NOTICE {
         talk.printer.advice(&to_retry(&effect.name));
     }
     Ok(())
@@ -84,7 +84,7 @@ pub(super) fn to_retry(name: &str) -> String {
 /// The delivery state of an effect, and its last failure.
 pub(super) fn status(effect: &v1::Effect) -> String {
     let word = match (effect.status(), effect.kind.as_str()) {
-        (v1::EffectStatus::Dead, _) => "dead",
+        (v1::EffectStatus::DeadLetter, _) => "dead letter",
         (_, NOTICE) => "nobody notified",
         (_, _) => "pending",
     };
@@ -98,7 +98,7 @@ fn number(count: u32) -> String {
 
 fn shown(effect: &v1::Effect) -> String {
     let mut status = clean(&status(effect));
-    if effect.status() == v1::EffectStatus::Dead {
+    if effect.status() == v1::EffectStatus::DeadLetter {
         status = format!("{CARE}{status}{CARE:#}");
     }
     card(&[

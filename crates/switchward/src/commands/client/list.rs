@@ -237,7 +237,7 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
         table.text(cli::client::NO_UNDELIVERED_EFFECTS)
     };
     talk.printer.list("ListEffectsResponse", &reply, "Effect", &reply.effects, text)?;
-    if let Some(dead) = reply.effects.iter().find(|one| one.status() == v1::EffectStatus::Dead) {
+    if let Some(dead) = reply.effects.iter().find(|one| one.status() == v1::EffectStatus::DeadLetter) {
         talk.printer.advice(&effect::to_retry(&dead.name));
     }
     more(talk, &reply.next_page_token);

@@ -220,7 +220,7 @@ async fn nothing_left(servers: &Servers) -> anyhow::Result<()> {
         ensure!(Instant::now() < deadline, "{} effects are left: {pending:?}", pending.len());
         sleep(LOOK).await;
     }
-    let dead = servers.insist(|caller| async move { caller.effects("dead").await }).await?;
+    let dead = servers.insist(|caller| async move { caller.effects("dead_letter").await }).await?;
     ensure!(dead.is_empty(), "these were given up: {dead:?}");
     Ok(())
 }

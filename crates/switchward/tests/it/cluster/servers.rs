@@ -427,7 +427,7 @@ impl Caller {
         started.into_inner().session.ok_or_else(|| Status::internal("no session"))
     }
 
-    /// The effects of this status, `pending` or `dead`: all that there are. UNAVAILABLE if a shard cannot be read.
+    /// The effects of this status, `pending` or `dead_letter`: all that there are. UNAVAILABLE if a shard cannot be read.
     pub(crate) async fn effects(&self, status: &str) -> Result<Vec<v1::Effect>, Status> {
         let (mut found, mut pages) = (Vec::new(), Pages::default());
         while let Some(page_token) = pages.next_token() {
