@@ -13,8 +13,11 @@ use crate::tree::Tree;
 
 /// The most steps of a journey.
 pub(super) const STEPS_MAX: usize = 25;
-/// The most forms that a message has on a journey.
+/// The most forms that a message has on any journey.
 const FORMS_MAX: usize = 8;
+/// The most forms on the journeys of the page, each by what the paragraph before it begins with.
+const FORMS: [(&str, usize); 3] =
+    [("**An answer to a checkpoint**", FORMS_MAX), ("**A reply by mail**", 3), ("**A mail**", 4)];
 
 struct Journey {
     /// The paragraph before it.
@@ -98,9 +101,10 @@ fn miscounted(journey: &Journey) -> Option<Finding> {
     let announced: Vec<usize> = journey.steps.iter().flat_map(|step| forms(&step.text)).collect();
     let forms = announced.len();
     let said = (said(&journey.heading, "calls"), said(&journey.heading, "forms"));
-    let message = if steps > STEPS_MAX || forms > FORMS_MAX {
+    let forms_max = forms_max(&journey.heading);
+    let message = if steps > STEPS_MAX || forms > forms_max {
         format!(
-            "the journey has {steps} steps and {forms} forms, at most {STEPS_MAX} and {FORMS_MAX} are allowed"
+            "the journey has {steps} steps and {forms} forms, at most {STEPS_MAX} and {forms_max} are allowed"
         )
     } else if announced.iter().enumerate().any(|(index, number)| *number != index + 1) {
         "the forms of the journey are not numbered in order".to_owned()
@@ -112,6 +116,12 @@ fn miscounted(journey: &Journey) -> Option<Finding> {
         return None;
     };
     Some(Finding::new(MAP, journey.steps.last()?.line, RULE, message))
+}
+
+/// The most forms on the journey after this paragraph.
+fn forms_max(heading: &str) -> usize {
+    let of_page = FORMS.into_iter().find(|(begin, _)| heading.starts_with(begin));
+    of_page.map_or(FORMS_MAX, |(_, most)| most)
 }
 
 /// The numbers of the forms that a step announces.
@@ -297,9 +307,25 @@ mod tests {
             formed("**2, bytes**"),
             ["crates/README.md:7: paths: the forms of the journey are not numbered in order"]
         );
-        let all: String = (1..=FORMS_MAX + 1).map(|form| format!("**{form}, it** ")).collect();
-        assert_eq!(formed(&all).len(), 1);
         // Any other list is none.
         assert_eq!(findings("1. one\n2. `a/src/two.rs::go`\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_journey_of_the_page_has_its_own_most_forms() {
+        let page = journeys(include_str!("../../../../README.md"));
+        assert_eq!(page.len(), FORMS.len());
+        for (journey, (begin, most)) in page.iter().zip(FORMS) {
+            assert!(journey.heading.starts_with(begin), "{}", journey.heading);
+            let formed = |heading: &str, count: usize| {
+                let forms: String = (1..=count).map(|form| format!("**{form}, it** ")).collect();
+                findings(&format!("{heading}: 1 calls, {count} forms.\n\n1. `a/src/one.rs::begin` {forms}\n"))
+            };
+            assert_eq!(formed(begin, most), Vec::<String>::new());
+            let message =
+                format!("the journey has 1 steps and {} forms, at most 25 and {most} are allowed", most + 1);
+            assert_eq!(formed(begin, most + 1), [format!("crates/README.md:7: paths: {message}")]);
+            assert_eq!(formed("**Any other**", FORMS_MAX + 1).len(), 1);
+        }
     }
 }
