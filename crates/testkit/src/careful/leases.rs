@@ -6,8 +6,8 @@ use switchward_state::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
 use switchward_state::work::{ExtendLease, LeaseWork, WorkCommand};
 use switchward_state::{Actor, Body, Command, Key, Loaded, OpenItem, Reason, Reply, Row, Scope, View};
 
+use super::CarefulMemory;
 use super::rows::unchanged;
-use super::{CarefulMemory, inner};
 
 /// Before work is leased: a lease of no length must be refused and change nothing.
 pub(super) fn lease_of_nothing(memory: &mut CarefulMemory, command: &Command) -> Result<(), Broken> {
@@ -27,7 +27,8 @@ pub(super) fn taken_over(memory: &CarefulMemory, at: ShardIx, key: &Key) -> Resu
     let number = key.rest().get(16..24).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
     let (Some(id), Some(number)) = (key.session_of(), number) else { return Ok(()) };
     let lease = LeaseWork { item: OpenId(number), worker: "another".into(), lease_ms: LEASE_MS_MIN };
-    let lease = inner(key.tenant_of(), Scope::Session(id), Body::Work(WorkCommand::Lease(lease)));
+    let body = Body::Work(WorkCommand::Lease(lease));
+    let lease = Command::of_server(key.tenant_of(), Scope::Session(id), body);
     let answer = memory.clone().decide(at, &lease)?;
     match &answer {
         Ok(Reply::Leased { fence, .. }) if *fence == work.body.owed.fence + 1 => Ok(()),

@@ -19,7 +19,10 @@ mod observer;
 mod results;
 mod rows;
 
-pub use log::replayed;
-pub use observer::{Careful, CarefulMemory, apart, careful};
+use switchward_scenario::Memory;
 
-use observer::inner;
+pub use log::replayed;
+pub use observer::{Careful, apart, careful};
+
+/// A system with several shards that is checked at every step.
+pub type CarefulMemory = Memory<Careful>;

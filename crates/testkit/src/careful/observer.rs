@@ -3,10 +3,10 @@
 use switchward_engine::policy::{Ledgers, Plan};
 use switchward_machine::TenantId;
 use switchward_scenario::{Answer, Broken, Memory, Moment, Observer, Shard, ShardIx};
-use switchward_state::catalogue::Settings;
+use switchward_state::Command;
 use switchward_state::policy::{LedgerRow, LimitOutcome};
-use switchward_state::{Actor, Body, Command, Scope};
 
+use super::CarefulMemory;
 use super::assistants::names_of_assistants;
 use super::attached::attached;
 use super::explained::{ExplainedCall, agrees, explained};
@@ -19,9 +19,6 @@ use super::rows::{look_after, look_before, restart};
 
 /// Shards beside the catalogue's.
 const SHARDS_BESIDE: usize = 3;
-
-/// A system with several shards that is checked at every step.
-pub type CarefulMemory = Memory<Careful>;
 
 /// Creates an empty system with several shards that is checked at every step.
 #[must_use]
@@ -115,8 +112,7 @@ fn submitting(memory: &mut CarefulMemory, command: &Command) -> Result<(), Broke
 fn submitted(memory: &mut CarefulMemory, command: &Command, answer: &Answer) -> Result<(), Broken> {
     let (handed, before) = std::mem::take(&mut memory.observer_mut().submitted);
     taken(handed, command, answer)?;
-    let changed = memory.decisions() != before;
-    look_after(memory, command, answer, changed)
+    look_after(memory, command, answer, before)
 }
 
 /// An early or repeated sweep changes nothing.
@@ -129,18 +125,4 @@ fn sweep_in_vain(memory: &mut CarefulMemory, at: ShardIx, sweep: &Command) -> Re
         return Ok(());
     }
     Err(Broken(format!("{sweep:?} had nothing to do, but changed something")))
-}
-
-/// A command of the server itself.
-pub(super) fn inner(tenant: TenantId, scope: Scope, body: Body) -> Command {
-    Command {
-        tenant,
-        scope,
-        request: None,
-        expected_sequence: None,
-        actor: Actor::server(),
-        settings: Settings::default(),
-        trace: None,
-        body,
-    }
 }

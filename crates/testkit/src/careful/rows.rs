@@ -21,13 +21,14 @@ use super::leases::leased;
 const NEVER: u64 = u64::MAX;
 
 /// Restarts, and sends the command again in two ways that must change nothing. Whatever is accepted is remembered under the
-/// command's request id.
+/// command's request id. `before` is the number of decisions before the command.
 pub(super) fn look_after(
     memory: &mut CarefulMemory,
     command: &Command,
     answer: &Answer,
-    changed: bool,
+    before: u64,
 ) -> Result<(), Broken> {
+    let changed = memory.decisions() != before;
     restart(memory)?;
     let Ok(reply) = answer else { return Ok(()) };
     // What is removed is only answered while its removal begins.
