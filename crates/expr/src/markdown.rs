@@ -49,6 +49,8 @@ fn destination(url: CowStr<'_>) -> CowStr<'_> {
     if allowed { url } else { CowStr::Borrowed("") }
 }
 
+/// The text in one `<pre>`. It is escaped here because `pulldown-cmark` exports no function for it, and because a text that
+/// is cut must not end within an entity.
 fn as_it_is(text: &str) -> String {
     let mut made = String::from("<pre>");
     for c in text.chars() {

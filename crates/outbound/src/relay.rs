@@ -300,7 +300,8 @@ async fn submit(shard: &Shard, tenant: TenantId, session: SessionId, body: Body)
     shard.submit(command).await
 }
 
-/// The input of work as it is now. Reply tokens are put into what is sent outside; a model, which could not return them, sees
+/// The input of work as it is now: JSON, because the same stored input is handed to workers outside. [`input`] reads it for
+/// this server's own jobs. Reply tokens are put into what is sent outside; a model, which could not return them, sees
 /// the placeholders that are stored instead.
 fn stored_input(
     view: &ShardView,
