@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::json;
 use crate::error::{Reason, Refusal};
-use crate::limits::{JSON_NODES_MAX, VIOLATIONS_MAX};
+use crate::limits::{DETAIL_TEXT_BYTES_MAX, JSON_NODES_MAX, VIOLATIONS_MAX};
 
 /// Integers up to here are exact in a double, and so in a `google.protobuf.Value`.
 const EXACT_INTEGER_MAX: u64 = 1 << 53;
@@ -83,8 +83,20 @@ fn field_named(descriptor: &MessageDescriptor, name: &str) -> Option<FieldDescri
     descriptor.get_field_by_json_name(name).or_else(|| descriptor.get_field_by_name(name))
 }
 
+/// The path of a member of the value at `path`.
 fn joined(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    if path.is_empty() { name.to_owned() } else { format!("{}.{name}", shown(path)) }
+}
+
+/// The path of an item of the list at `path`.
+fn item_of(path: &str, at: usize) -> String {
+    format!("{}[{at}]", shown(path))
+}
+
+/// As much of a path as an error shows. The paths of many values begin with the name of one member, which a caller can make
+/// as long as the body: all of it must not be copied for each of them.
+fn shown(path: &str) -> &str {
+    &path[..path.floor_char_boundary(DETAIL_TEXT_BYTES_MAX)]
 }
 
 /// Looks for members that are no fields, and for fields that are given under both of their names.
@@ -139,7 +151,7 @@ fn inexact_numbers(value: &Value, path: &str, problems: &mut Problems) {
         }
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                inexact_numbers(item, &format!("{path}[{at}]"), problems);
+                inexact_numbers(item, &item_of(path, at), problems);
             }
         }
         Value::Object(members) => {
@@ -194,7 +206,7 @@ fn each_message(
         members.iter().for_each(|(name, value)| visit(&inner, value, &joined(path, name)));
     } else if field.is_list() {
         let Value::Array(items) = value else { return };
-        items.iter().enumerate().for_each(|(at, item)| visit(&inner, item, &format!("{path}[{at}]")));
+        items.iter().enumerate().for_each(|(at, item)| visit(&inner, item, &item_of(path, at)));
     } else {
         visit(&inner, value, path);
     }
@@ -254,6 +266,16 @@ mod tests {
             blamed("switchward.v1.AnswerCheckpointRequest", r#"{"expectedSequence": 9007199254740993}"#)
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn the_path_of_a_value_is_no_longer_than_an_error_shows() {
+        let value = serde_json::json!({ "ä".repeat(1_000_000): [[0, 9_007_199_254_740_993_u64]] });
+        let mut problems = Problems::default();
+        inexact_numbers(&value, "input", &mut problems);
+        let [(path, _)] = &problems.0[..] else { panic!("{} problems", problems.0.len()) };
+        assert!(path.len() <= DETAIL_TEXT_BYTES_MAX + 3, "{} bytes", path.len());
+        assert!(path.starts_with("input.ää") && path.ends_with("[1]"));
     }
 
     #[test]
