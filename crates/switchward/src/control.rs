@@ -137,10 +137,17 @@ pub(crate) fn ask(folder: &Path, request: &Request) -> anyhow::Result<Option<Fra
         return Ok(None);
     };
     stream.set_read_timeout(Some(PATIENCE))?;
+    send(&mut stream, request)?;
+    Ok(Some(Frames::new(BufReader::new(stream))))
+}
+
+/// Sends a request. The error does not wrap the system's: a broken pipe would be taken for a reader of the command's output
+/// that went away, which ends a command with success.
+fn send(stream: &mut UnixStream, request: &Request) -> anyhow::Result<()> {
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
-    io::Write::write_all(&mut stream, &line)?;
-    Ok(Some(Frames::new(BufReader::new(stream))))
+    let written = io::Write::write_all(stream, &line);
+    written.map_err(|error| anyhow::anyhow!("the server closed the connection: {error}"))
 }
 
 async fn answer(
@@ -197,4 +204,18 @@ async fn back_up(data: &DataDir, cluster: &Cluster, sink: &mut frames::Sink) -> 
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     tracing::info!(bytes, files = manifest.files.len(), program = PROGRAM, "a backup was taken");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+
+    #[test]
+    fn a_server_that_goes_away_before_the_request_is_a_failure() {
+        let (mut ours, theirs) = UnixStream::pair().unwrap();
+        drop(theirs);
+        let exit = Exit::failed(send(&mut ours, &Request::Backup).unwrap_err());
+        assert!(exit.message().starts_with("the server closed the connection"), "{exit:?}");
+    }
 }
