@@ -105,11 +105,12 @@ impl Directory {
     pub fn warnings(&self) -> Vec<DirectoryWarning> {
         let address = |one: &str| one.contains('@') && !one.contains(char::is_whitespace);
         let known = |one: &String| address(one) || self.members(one).is_some();
+        let leading = self.leading();
         let mut warnings = Vec::new();
-        for entry in &self.entries {
+        for (entry, leads) in self.entries.iter().zip(&leading) {
             let name = &entry.name;
             // An entry may be there for its settings alone.
-            if self.addresses(name).is_empty() && (!entry.members.is_empty() || entry.settings.is_empty()) {
+            if !leads && (!entry.members.is_empty() || entry.settings.is_empty()) {
                 warnings.push(DirectoryWarning::NoAddress { name: name.clone() });
             }
             for (members, list) in entry.lists().into_iter().zip(DirectoryList::ALL) {
@@ -120,9 +121,34 @@ impl Directory {
                 }));
             }
         }
-        let nobody = self.nobody(&self.audience);
-        warnings.extend(nobody.map(|name| DirectoryWarning::EmptyAudience { name: name.to_owned() }));
+        let leads = |name: &String| name.contains('@') || self.position(name).is_some_and(|at| leading[at]);
+        let nobody = self.audience.iter().filter(|name| !leads(name)).cloned();
+        warnings.extend(nobody.map(|name| DirectoryWarning::EmptyAudience { name }));
         warnings
+    }
+
+    /// Returns for each entry whether it leads to an address, through at most [`DIRECTORY_DEPTH_MAX`] others. Each member
+    /// is looked up once: to follow each name by itself takes as many steps as there are members, for each entry.
+    fn leading(&self) -> Vec<bool> {
+        let mut leads = Vec::with_capacity(self.entries.len());
+        let mut below: Vec<Vec<usize>> = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            let (mut names, mut address) = (Vec::new(), false);
+            for member in &entry.members {
+                match self.position(member) {
+                    Some(at) => names.push(at),
+                    None => address |= member.contains('@'),
+                }
+            }
+            below.push(names);
+            leads.push(address);
+        }
+        for _ in 0..DIRECTORY_DEPTH_MAX {
+            let reached = below.iter().zip(&leads);
+            let next = reached.map(|(names, known)| *known || names.iter().any(|at| leads[*at])).collect();
+            leads = next;
+        }
+        leads
     }
 
     /// Those of these names and addresses that stand for nobody now.
@@ -150,9 +176,12 @@ impl Directory {
     /// Returns the entry of this name, compared without regard to case and outer spaces; `None` if there is none.
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<&DirectoryEntry> {
+        self.entries.get(self.position(name)?)
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
         let name = name.trim().to_lowercase();
-        let at = self.entries.binary_search_by(|entry| entry.name.as_str().cmp(&name)).ok()?;
-        self.entries.get(at)
+        self.entries.binary_search_by(|entry| entry.name.as_str().cmp(&name)).ok()
     }
 
     fn members(&self, name: &str) -> Option<&[String]> {
@@ -232,6 +261,35 @@ pub(crate) mod tests {
             DirectoryWarning::EmptyAudience { name: name("group:none") },
         ];
         assert_eq!(directory.warnings(), warnings);
+    }
+
+    #[test]
+    fn a_name_without_an_address_is_warned_of_however_many_names_it_leads_to() {
+        let names: Vec<String> = (0..1_000).map(|at| format!("n{at:03}")).collect();
+        let entry = |at: usize| DirectoryEntry {
+            name: names[at].clone(),
+            members: (0..100).map(|nth| names[(at * 7 + nth * 13) % names.len()].clone()).collect(),
+            ..DirectoryEntry::default()
+        };
+        let entries = (0..names.len()).map(entry).collect();
+        let directory = Directory { entries, audience: names[..100].to_vec(), ..Directory::default() };
+        let nobody = names.iter().map(|name| DirectoryWarning::NoAddress { name: name.clone() });
+        let missed = names[..100].iter().map(|name| DirectoryWarning::EmptyAudience { name: name.clone() });
+        assert_eq!(directory.warnings(), nobody.chain(missed).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_name_is_warned_of_exactly_if_it_has_no_address() {
+        let names: Vec<String> = (0..12).map(|at| format!("n{at:02}")).collect();
+        let members: Vec<[&str; 1]> =
+            names[1..].iter().map(|next| [next.as_str()]).chain([["kim@a.example"]]).collect();
+        let entries = names.iter().zip(&members).map(|(name, members)| (name.as_str(), &members[..]));
+        let directory = directory(&entries.collect::<Vec<_>>());
+        let without = names.iter().filter(|name| directory.addresses(name).is_empty());
+        let expected = without.map(|name| DirectoryWarning::NoAddress { name: name.clone() });
+        let expected: Vec<DirectoryWarning> = expected.collect();
+        assert_eq!(expected.len(), 3, "names may stand for names, but not without an end");
+        assert_eq!(directory.warnings(), expected);
     }
 
     #[test]
