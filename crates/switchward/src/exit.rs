@@ -116,9 +116,11 @@ impl Exit {
     pub(crate) fn answered(status: StatusCode, message: &str) -> Self {
         let code = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => DENIED,
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => {
-                UNAVAILABLE
-            }
+            StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::GATEWAY_TIMEOUT
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::TOO_MANY_REQUESTS => UNAVAILABLE,
             status if status.is_client_error() => USAGE,
             _ => FAILED,
         };

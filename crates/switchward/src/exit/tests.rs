@@ -40,6 +40,15 @@ fn a_status_without_a_reason_has_one_too() {
 }
 
 #[test]
+fn a_plain_request_that_may_be_made_again_is_no_usage_error() {
+    for (status, code) in [(400, 2), (401, 6), (403, 6), (408, 69), (413, 2), (429, 69), (500, 1), (503, 69)]
+    {
+        let exit = Exit::answered(StatusCode::from_u16(status).unwrap(), "no");
+        assert_eq!(exit.0.code, code, "{status}");
+    }
+}
+
+#[test]
 fn allowed_and_nearest_values_are_shown() {
     let exit = wrong_answer().typed("ye");
     let Cause::Server(refused) = &exit.0.cause else { panic!("{exit:?}") };
