@@ -19,7 +19,7 @@ pub const REASON_BYTES_MAX: usize = 512;
 /// Requests to one server on the control connection that are not answered yet. One more is not sent.
 pub const CONTROL_REQUESTS_MAX: usize = 4_096;
 /// The same on the bulk connection.
-pub const BULK_REQUESTS_MAX: usize = 256;
+pub const BULK_REQUESTS_MAX: usize = 4_352;
 /// Bytes of the bodies of requests to one server, for each class of traffic, that are not answered yet. One more is not sent.
 pub const QUEUED_BYTES_MAX: usize = 96 * MIB;
 /// A server that sends this many times its limit of requests or bytes does not keep to the protocol: its connection ends.

@@ -20,8 +20,7 @@ use crate::log_store::LogStore;
 use crate::may_lead::LeadingChange;
 use crate::membership::{Leading, Members};
 use crate::metrics::ShardMetrics;
-use crate::peers::Transport;
-use crate::remote::Remote;
+use crate::remote::{Remote, ToLeaders};
 use crate::retention::LogRetention;
 use crate::shared::Shared;
 use crate::snapshot::SnapshotSource;
@@ -48,8 +47,8 @@ pub struct GroupOptions {
     pub ring: KeyRing,
     /// Timing.
     pub raft: RaftSettings,
-    /// The way to other servers; `None` for a server that can have none.
-    pub transport: Option<Arc<dyn Transport>>,
+    /// The way to the leaders on other servers, one for all groups of a server; `None` for a server that can have none.
+    pub leaders: Option<ToLeaders>,
     /// What the log keeps for replicas that are away.
     pub retention: LogRetention,
     /// The feature levels of this server.
@@ -110,7 +109,7 @@ impl GroupParts {
         let log = LogStore::new(Arc::clone(&options.log), options.group).with_levels(options.levels);
         let state_options = StateOptions { clean_bytes_max: options.cache_bytes, ..StateOptions::default() };
         let state = options.states.group(options.group, &state_options).map_err(io::Error::other)?;
-        let level = match &options.transport {
+        let level = match &options.leaders {
             None => WriteLevel::of_server_alone(options.levels),
             Some(_) => WriteLevel::of_member(options.levels),
         };
@@ -179,9 +178,9 @@ impl Group {
         let config = Arc::new(config(&options.raft).map_err(io::Error::other)?);
         let raft =
             Raft::new(options.node, config, network, log.clone(), machine).await.map_err(io::Error::other)?;
-        let remote = options.transport.map(|transport| {
-            Arc::new(Remote::of(transport, raft.clone(), Arc::clone(&shared), options.node))
-        });
+        let remote = options
+            .leaders
+            .map(|leaders| Arc::new(Remote::of(leaders, raft.clone(), Arc::clone(&shared), options.node)));
         let lease = Duration::from_millis(options.raft.election_max_ms) * LEADER_LEASES;
         let members = Members::of(raft.clone(), lease);
         let group = Self { raft, shared, log, remote, members, retention: options.retention };

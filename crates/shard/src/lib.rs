@@ -110,8 +110,8 @@ pub use peers::{
     Transport,
 };
 pub use remote::{
-    Answer, LeaderQuestion, LeaderRequest, QUESTION as LEADER_QUESTION, decode_answer, decode_asked,
-    encode_answer, encode_asked, serve,
+    Answer, LeaderQuestion, LeaderRequest, QUESTION as LEADER_QUESTION, ToLeaders, decode_answer,
+    decode_asked, encode_answer, encode_asked, serve,
 };
 pub use retention::LogRetention;
 pub use shard::Shard;

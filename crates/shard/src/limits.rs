@@ -213,10 +213,13 @@ pub const RECLAIM_ROWS_MIN: usize = 100_000;
 pub const RECLAIM_PART: usize = 4;
 /// How often a leader looks whether something was kept long enough.
 pub const EXPIRY_LOOK: Duration = Duration::from_secs(30);
-/// Commands of one shard that are under way from one server to the leader.
+/// Permits for the commands of all shards that are under way from one server to leaders on others. The transport takes more
+/// requests and bytes, so that Raft's long messages always find some.
 pub const FORWARDS_MAX: usize = 4_096;
-/// The same of one tenant.
-pub const FORWARDS_OF_TENANT_MAX: usize = 1_024;
+/// The same for the commands of one tenant.
+pub const FORWARDS_OF_TENANT_MAX: usize = 2_048;
+/// The bytes of a command, as it is sent, for which it needs one permit. No command needs more than its tenant may have.
+pub const FORWARD_PERMIT_BYTES: usize = 12 * 1024;
 /// How long a forwarded command may take, from the moment that it is sent.
 pub const FORWARD_WAIT: Duration = Duration::from_secs(60);
 /// How long a caller waits where no leader is known.

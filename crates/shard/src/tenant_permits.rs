@@ -20,11 +20,12 @@ struct Held {
     by_tenant: BTreeMap<TenantId, usize>,
 }
 
-/// A permit for one piece of work, until it is dropped.
+/// A permit for one piece of work, or several permits, until it is dropped.
 #[derive(Debug)]
 pub struct TenantPermit {
     held: Arc<Mutex<Held>>,
     tenant: TenantId,
+    permits: usize,
 }
 
 impl TenantPermits {
@@ -37,23 +38,29 @@ impl TenantPermits {
     /// One more permit for a tenant; `None` if it has its most, or if all are taken.
     #[must_use]
     pub fn take(&self, tenant: TenantId) -> Option<TenantPermit> {
+        self.take_several(tenant, 1)
+    }
+
+    /// As many more permits, at least one, for a tenant; `None` if it would have more than its most, or fewer are left.
+    pub(crate) fn take_several(&self, tenant: TenantId, permits: usize) -> Option<TenantPermit> {
         let mut held = self.held.lock();
-        let own = held.by_tenant.get(&tenant).copied().unwrap_or(0);
-        if held.all >= self.all_max || own >= self.of_tenant_max {
+        let all = held.all.saturating_add(permits);
+        let own = held.by_tenant.get(&tenant).copied().unwrap_or(0).saturating_add(permits);
+        if all > self.all_max || own > self.of_tenant_max {
             return None;
         }
-        held.all += 1;
-        held.by_tenant.insert(tenant, own + 1);
-        Some(TenantPermit { held: Arc::clone(&self.held), tenant })
+        held.all = all;
+        held.by_tenant.insert(tenant, own);
+        Some(TenantPermit { held: Arc::clone(&self.held), tenant, permits })
     }
 }
 
 impl Drop for TenantPermit {
     fn drop(&mut self) {
         let mut held = self.held.lock();
-        held.all -= 1;
+        held.all -= self.permits;
         if let Some(own) = held.by_tenant.get_mut(&self.tenant) {
-            *own -= 1;
+            *own -= self.permits;
             if *own == 0 {
                 held.by_tenant.remove(&self.tenant);
             }
@@ -77,5 +84,19 @@ mod tests {
         assert!(permits.take(TenantId(1)).is_some());
         let held = permits.held.lock();
         assert!(held.all == 0 && held.by_tenant.is_empty(), "the permits are free again");
+    }
+
+    #[test]
+    fn several_permits_are_taken_and_given_back_together() {
+        let permits = TenantPermits::new(8, 4);
+        let three = permits.take_several(TenantId(1), 3).expect("permits are free");
+        assert!(permits.take_several(TenantId(1), 2).is_none(), "the tenant would have too many");
+        let one = permits.take_several(TenantId(1), 1).expect("it may have one more");
+        let others = permits.take_several(TenantId(2), 4).expect("permits are free");
+        assert!(permits.take(TenantId(3)).is_none(), "no permit is left");
+        drop(three);
+        assert!(permits.take_several(TenantId(3), 4).is_none(), "three are left");
+        drop((one, others));
+        assert!(permits.take_several(TenantId(3), 4).is_some());
     }
 }

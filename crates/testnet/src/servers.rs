@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use switchward_shard::{
     Clock, Cluster, Failure, Group, GroupOptions, GroupStart, LogRetention, MemberHandler, MemberOptions,
-    MemberStart, RaftSettings,
+    MemberStart, RaftSettings, ToLeaders,
 };
 use switchward_state::Levels;
 use switchward_state::catalogue::JoinServer;
@@ -124,7 +124,7 @@ async fn groups(options: &ServerOptions<'_>, network: &Network) -> io::Result<Ve
                 cache_bytes: options.cache_bytes,
                 ring: options.ring.clone(),
                 raft: options.raft,
-                transport: Some(network.transport(NODES[at])),
+                leaders: Some(ToLeaders::over(network.transport(NODES[at]))),
                 retention: LogRetention::default(),
                 levels: Levels::OF_PROGRAM,
             };

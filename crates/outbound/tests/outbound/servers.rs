@@ -23,6 +23,7 @@ use switchward_outbound::{
 };
 use switchward_shard::{
     Cluster, Group, GroupOptions, GroupStart, LogRetention, ManualClock, RaftPeers, RaftSettings, Shard,
+    ToLeaders,
 };
 use switchward_state::Levels;
 use switchward_store::{DataDir, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
@@ -226,6 +227,7 @@ async fn server(node: u64, folder: &Path, network: &Network, clock: &ManualClock
     let log = Arc::new(SegmentLog::open(&data, options).unwrap());
     let (states, snapshots) = (StateStore::open(&data).unwrap(), Snapshots::open(&data).unwrap());
     let peers = RaftPeers::new(node, network.transport(node));
+    let leaders = ToLeaders::over(network.transport(node));
     let mut groups = Vec::new();
     for group in (0..GROUPS).map(GroupId) {
         let options = GroupOptions {
@@ -238,7 +240,7 @@ async fn server(node: u64, folder: &Path, network: &Network, clock: &ManualClock
             cache_bytes: 4 * 1024 * 1024,
             ring: switchward_testkit::ring().clone(),
             raft: PATIENT,
-            transport: Some(network.transport(node)),
+            leaders: Some(leaders.clone()),
             retention: LogRetention::default(),
             levels: Levels::OF_PROGRAM,
         };

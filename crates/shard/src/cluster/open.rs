@@ -25,6 +25,7 @@ use crate::members::{self, MemberOptions, MemberStart};
 use crate::no_peers::NoPeers;
 use crate::own_runtime::OwnRuntime;
 use crate::peers::RaftPeers;
+use crate::remote::ToLeaders;
 use crate::retention::LogRetention;
 use crate::scrub;
 use crate::shard::Shard;
@@ -297,8 +298,9 @@ async fn open_groups(
     let cache_bytes = options.cache_bytes / (usize::try_from(count).unwrap_or(1) + 1);
     let begins = begins(options);
     let node = options.member.as_ref().map_or(ALONE, |member| member.number);
-    // One for all groups: what is limited for each other server, such as streams, is limited for all of them together.
+    // One for all groups: what is limited, such as streams to another server, is limited for all of them together.
     let peers = options.member.as_ref().map(|member| RaftPeers::new(node, Arc::clone(&member.transport)));
+    let leaders = options.member.as_ref().map(|member| ToLeaders::over(Arc::clone(&member.transport)));
     let mut groups = Vec::new();
     for number in CATALOGUE..=u64::from(count) {
         let group = GroupOptions {
@@ -313,7 +315,7 @@ async fn open_groups(
             raft: options.member.as_ref().map_or_else(RaftSettings::default, |member| member.raft),
             retention: LogRetention::default(),
             levels: options.member.as_ref().map_or(Levels::OF_PROGRAM, |member| member.levels),
-            transport: options.member.as_ref().map(|member| Arc::clone(&member.transport)),
+            leaders: leaders.clone(),
         };
         let opened = open_group(raft, group, options.member.as_ref(), peers.as_ref(), begins).await;
         match opened {

@@ -62,7 +62,7 @@ impl Alone {
             raft: RaftSettings::default(),
             retention: LogRetention::default(),
             levels: Levels::OF_PROGRAM,
-            transport: None,
+            leaders: None,
         };
         let group = Group::open(group, NoPeers).await.unwrap();
         let fatal: Arc<Mutex<Vec<String>>> = Arc::default();

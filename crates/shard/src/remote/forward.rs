@@ -13,40 +13,37 @@ use switchward_state::{Command, Loaded, Reply, ViewError};
 use tokio::time::Instant;
 
 use super::message::{Answer, LeaderRequest, QUESTION, decode_answer, encode_asked};
+use super::to_leaders::ToLeaders;
 use crate::clock::ClockOffset;
 use crate::failure::Failure;
 use crate::limits::{
-    APPLIED_WAIT, FORWARD_AGAIN, FORWARD_AGAIN_FIRST, FORWARD_SERVERS_MAX, FORWARD_WAIT, FORWARDS_MAX,
-    FORWARDS_OF_TENANT_MAX, LEADER_WAIT, MAP_TRIES_MAX, READ_INDEX_WAIT,
+    APPLIED_WAIT, FORWARD_AGAIN, FORWARD_AGAIN_FIRST, FORWARD_SERVERS_MAX, FORWARD_WAIT, LEADER_WAIT,
+    MAP_TRIES_MAX, READ_INDEX_WAIT,
 };
-use crate::peers::{PeerConnection, PeerError, PeerRequest, Transport};
+use crate::peers::{PeerConnection, PeerError, PeerRequest};
 use crate::shared::Shared;
-use crate::tenant_permits::TenantPermits;
 use crate::timers::{Fired, TimerBatch};
 use crate::types::Raft;
 
 /// The way from one replica of a shard to the leader of it.
 pub(crate) struct Remote {
-    transport: Arc<dyn Transport>,
+    leaders: ToLeaders,
     raft: Raft,
     shared: Arc<Shared>,
     /// This server.
     own: u64,
-    permits: TenantPermits,
     /// The server that answered last as the leader, for a replica that has failed; 0 before the first.
     answers: AtomicU64,
 }
 
 impl Remote {
-    pub(crate) fn of(transport: Arc<dyn Transport>, raft: Raft, shared: Arc<Shared>, own: u64) -> Self {
-        let answers = AtomicU64::new(0);
-        let permits = TenantPermits::new(FORWARDS_MAX, FORWARDS_OF_TENANT_MAX);
-        Self { transport, raft, shared, own, permits, answers }
+    pub(crate) fn of(leaders: ToLeaders, raft: Raft, shared: Arc<Shared>, own: u64) -> Self {
+        Self { leaders, raft, shared, own, answers: AtomicU64::new(0) }
     }
 
     /// See [`Transport::clock_offsets`].
     pub(crate) fn clock_offsets(&self) -> Option<Vec<ClockOffset>> {
-        self.transport.clock_offsets()
+        self.leaders.transport().clock_offsets()
     }
 
     /// Executes a command at the leader. It is sent again only if it was certainly not executed. If rows come with the
@@ -55,7 +52,6 @@ impl Remote {
     /// # Errors
     /// As [`Failure`] says; [`Failure::Electing`] after [`LEADER_WAIT`] without a leader.
     pub(crate) async fn submit(&self, command: Arc<Command>) -> Result<Reply, Failure> {
-        let _permit = self.permits.take(command.tenant).ok_or(Failure::Overloaded)?;
         let tenant = command.tenant;
         let asked = LeaderRequest::Submit(command);
         let mut answered = self.ask(&asked, FORWARD_WAIT).await;
@@ -207,15 +203,32 @@ impl Remote {
     }
 
     /// Asks the leader; see [`Remote::servers`]. Another server is asked only if the one before it certainly did nothing.
+    ///
+    /// # Errors
+    /// [`Failure::Overloaded`] also if too many commands are under way from this server.
     async fn ask_by(
         &self,
         epochs: MapEpochs,
         asked: &LeaderRequest,
         deadline: Duration,
     ) -> Result<Answer, Failure> {
+        let servers = self.servers();
+        if servers.is_empty() {
+            return Err(Failure::Electing);
+        }
+        let body = encode_asked(epochs, asked);
+        let (over, _permit) = match asked {
+            LeaderRequest::ReadIndex => (PeerConnection::Control, None),
+            LeaderRequest::Fire(_) => (PeerConnection::Bulk, None),
+            LeaderRequest::Submit(command) => {
+                let permit = self.leaders.permit(command.tenant, body.len()).ok_or(Failure::Overloaded)?;
+                (PeerConnection::Bulk, Some(permit))
+            }
+        };
+        let request = PeerRequest { kind: QUESTION, group: self.group(), body };
         let mut answered = Err(Failure::Electing);
-        for server in self.servers() {
-            answered = self.ask_server(server, epochs, asked, deadline).await;
+        for server in servers {
+            answered = self.ask_server(server, over, request.clone(), deadline).await;
             if !is_answer_of_no_leader(&answered) {
                 self.answers.store(server, Ordering::SeqCst);
                 break;
@@ -232,16 +245,11 @@ impl Remote {
     async fn ask_server(
         &self,
         leader: u64,
-        epochs: MapEpochs,
-        asked: &LeaderRequest,
+        over: PeerConnection,
+        request: PeerRequest,
         deadline: Duration,
     ) -> Result<Answer, Failure> {
-        let request = PeerRequest { kind: QUESTION, group: self.group(), body: encode_asked(epochs, asked) };
-        let over = match asked {
-            LeaderRequest::ReadIndex => PeerConnection::Control,
-            LeaderRequest::Submit(_) | LeaderRequest::Fire(_) => PeerConnection::Bulk,
-        };
-        let answered = self.transport.call(leader, over, request, deadline).await;
+        let answered = self.leaders.transport().call(leader, over, request, deadline).await;
         let bytes = answered.map_err(|error| match error {
             PeerError::NotSent(_) | PeerError::Refused(_) => Failure::Electing,
             PeerError::Unknown(_) | PeerError::TimedOut => Failure::OutcomeUnknown,

@@ -66,7 +66,7 @@ async fn a_group_that_is_to_join_does_not_begin_by_itself() {
         raft: RaftSettings { heartbeat_ms: 5, election_min_ms: 10, election_max_ms: 20 },
         retention: LogRetention::default(),
         levels: Levels::OF_PROGRAM,
-        transport: None,
+        leaders: None,
     };
     let group = Group::open(options, NoPeers).await.unwrap();
     assert!(!group.is_initialized().await.unwrap());

@@ -143,7 +143,7 @@ fn options(data: &DataDir, log: Arc<dyn GroupLog>) -> GroupOptions {
         raft: RaftSettings::default(),
         retention: LogRetention::default(),
         levels: Levels::OF_PROGRAM,
-        transport: None,
+        leaders: None,
     }
 }
 

@@ -56,7 +56,7 @@ async fn fresh(network: &Network, disk: DiskOptions) -> (TempDir, Group) {
         raft: RaftSettings { heartbeat_ms: 200, election_min_ms: 60_000, election_max_ms: 120_000 },
         retention: LogRetention::default(),
         levels: Levels::OF_PROGRAM,
-        transport: None,
+        leaders: None,
     };
     let group = Group::open(options, NoPeers).await.unwrap();
     network.join(FRESH, GROUP, &group);

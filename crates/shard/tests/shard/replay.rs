@@ -61,7 +61,7 @@ impl Life {
                     cache_bytes: CACHE_BYTES,
                     ring: switchward_scenario::ring().clone(),
                     raft: RaftSettings::default(),
-                    transport: None,
+                    leaders: None,
                     retention: LogRetention::default(),
                     levels: Levels::OF_PROGRAM,
                 };

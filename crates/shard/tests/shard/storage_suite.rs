@@ -29,7 +29,7 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, TempDir> for Folders {
             cache_bytes: 1024 * 1024,
             ring: switchward_scenario::ring().clone(),
             raft: RaftSettings::default(),
-            transport: None,
+            leaders: None,
             retention: LogRetention::default(),
             levels: Levels::OF_PROGRAM,
         };

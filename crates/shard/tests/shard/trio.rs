@@ -8,6 +8,7 @@ use std::time::Duration;
 use switchward_machine::Digest;
 use switchward_shard::{
     Clock, Cluster, Failure, Group, GroupOptions, GroupStart, LogRetention, ManualClock, RaftSettings, Shard,
+    ToLeaders,
 };
 use switchward_state::{Command, Levels, Reply};
 use switchward_store::{GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
@@ -224,6 +225,8 @@ impl Trio {
         let log = Arc::new(SegmentLog::open(&data, LogOptions { on_fatal, sync_fault }).unwrap());
         let states = StateStore::open(&data).unwrap();
         let snapshots = Snapshots::open(&data).unwrap();
+        let passes = self.passes == Passes::Commands;
+        let leaders = passes.then(|| ToLeaders::over(self.network.transport(node)));
         let reported = Arc::clone(&fatal);
         let start = if self.founders.contains(&node) {
             GroupStart::Initialize(self.founders.clone())
@@ -243,7 +246,7 @@ impl Trio {
                     cache_bytes: 64 * 1024,
                     ring: switchward_scenario::ring().clone(),
                     raft: self.raft,
-                    transport: (self.passes == Passes::Commands).then(|| self.network.transport(node)),
+                    leaders: leaders.clone(),
                     retention: self.retention,
                     levels: self.levels[at(node)],
                 };
@@ -254,7 +257,7 @@ impl Trio {
             let on_fatal = Box::new(move |line: &str| reported.lock().push(line.to_owned()));
             Cluster::of_groups(groups, Arc::clone(&self.clocks[at(node)]), log, on_fatal).unwrap()
         });
-        if self.passes == Passes::Commands {
+        if passes {
             self.network.answer(node, &cluster);
         }
         self.current.send_modify(|current| current[at(node)] = Some(cluster.clone()));

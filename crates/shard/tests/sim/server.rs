@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchward_shard::{
     Clock, Cluster, Group, GroupOptions, GroupStart, LogRetention, MemberHandler, MemberOptions, MemberStart,
-    RaftPeers, RaftSettings,
+    RaftPeers, RaftSettings, ToLeaders,
 };
 use switchward_state::Levels;
 use switchward_state::limits::VOTERS_MAX;
@@ -289,6 +289,7 @@ impl Opening {
     async fn open(self, endpoint: Endpoint) -> Result<Cluster, String> {
         let transport = self.network.transport(self.node);
         let peers = RaftPeers::new(self.node, Arc::clone(&transport));
+        let leaders = ToLeaders::over(Arc::clone(&transport));
         let mut groups = Vec::new();
         for group in (0..GROUPS).map(GroupId) {
             let options = GroupOptions {
@@ -301,7 +302,7 @@ impl Opening {
                 cache_bytes: 64 * 1024,
                 ring: switchward_scenario::ring().clone(),
                 raft: RAFT,
-                transport: Some(Arc::clone(&transport)),
+                leaders: Some(leaders.clone()),
                 retention: LogRetention::default(),
                 levels: Levels::OF_PROGRAM,
             };

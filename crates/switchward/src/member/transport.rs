@@ -8,13 +8,18 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_gateway::proxy::{CallIo, ServerDialer};
-use switchward_peer::limits::IDLE_MAX;
+use switchward_peer::limits::{BULK_REQUESTS_MAX, IDLE_MAX, QUEUED_BYTES_MAX};
 use switchward_peer::{CallDialer, Contact, PeerError as Failed, Peers, Request, Traffic};
+use switchward_shard::limits::{FORWARD_PERMIT_BYTES, FORWARDS_MAX, RAFT_MESSAGE_BYTES_MAX, SHARDS_MAX};
 use switchward_shard::{ClockOffset, Peer, PeerConnection, PeerError, PeerRequest, PeerStream, Transport};
 use tokio::time::Instant;
 
 use super::config::ServerClocks;
 use super::inbound::Removed;
+
+// Commands that are passed on leave what Raft needs: a long message of each group, and the bytes of the longest one.
+const _: () = assert!(FORWARDS_MAX + (SHARDS_MAX as usize) < BULK_REQUESTS_MAX);
+const _: () = assert!(FORWARDS_MAX * FORWARD_PERMIT_BYTES + RAFT_MESSAGE_BYTES_MAX <= QUEUED_BYTES_MAX);
 
 /// Carries the messages of the shards over the connections between servers.
 pub(crate) struct ToPeers {

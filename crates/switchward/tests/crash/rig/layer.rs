@@ -233,7 +233,7 @@ async fn cluster(cut: &Arc<Cut>) -> anyhow::Result<Cluster> {
             cache_bytes: CACHE_BYTES,
             ring: KeyRing::default(),
             raft: RaftSettings::default(),
-            transport: None,
+            leaders: None,
             retention: LogRetention::default(),
             levels: Levels::OF_PROGRAM,
         };
