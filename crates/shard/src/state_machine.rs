@@ -93,7 +93,6 @@ impl StateMachine {
         self.shared.removed.fetch_add(removed, Ordering::Relaxed);
         // A tenant's record holds its retention rules.
         let ruled = puts.iter().any(|(key, row)| key.is(Kind::Tenancy) && row.is_some());
-        let tenancies = puts.iter().any(|(key, _)| key.is(Kind::Tenancy));
         let maps = puts.iter().any(|(key, _)| key.is(Kind::ClusterMap));
         let (mut relays, mut due, mut removes) = (false, Vec::new(), erases || ruled);
         for (key, row) in puts.iter().filter(|(key, _)| key.is(Kind::Index)) {
@@ -110,9 +109,6 @@ impl StateMachine {
         let moved = puts.iter().filter(|(key, _)| key.is(Kind::Index));
         moved.for_each(|(key, row)| if row.is_some() { outbox.added(key) } else { outbox.removed(key) });
         self.put(puts, log_id, None)?;
-        if tenancies {
-            self.shared.tenancies.changed();
-        }
         if maps {
             self.shared.follow_map()?;
         }
@@ -154,9 +150,13 @@ impl StateMachine {
             self.applied.membership = membership;
         }
         let applied = self.encoder.encode(&self.applied)?;
+        let tenancies = puts.iter().any(|(key, _)| key.is(Kind::Tenancy));
         let _alone = self.shared.whole.write();
         let rows = puts.into_iter().map(|(key, row)| (key.into_bytes(), row.map(Stored)));
         self.shared.state.apply(rows, applied);
+        if tenancies {
+            self.shared.tenancies.changed();
+        }
         self.shared.at(self.applied.last);
         Ok(())
     }
@@ -239,13 +239,13 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             shared.persist()
         });
         self.applied = installed.await.map_err(io::Error::other)??.unwrap_or_default();
+        self.shared.tenancies.changed();
         self.shared.at(self.applied.last);
         self.shared.check_level().inspect_err(|error| self.shared.failed.set(error.to_string()))?;
         if !is_new {
             self.shared.owe_after_snapshot()?;
         }
         self.shared.follow_map()?;
-        self.shared.tenancies.changed();
         self.shared.watchers.replaced();
         self.shared.outbox.count(&self.shared.view()).map_err(io::Error::other)
     }
@@ -273,3 +273,6 @@ impl RaftSnapshotBuilder<TypeConfig> for Builder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

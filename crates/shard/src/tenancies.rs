@@ -12,8 +12,8 @@ use crate::limits::TENANCIES_STALE_AFTER;
 /// What a server knows of the tenants' records in the rows of one group.
 #[derive(Default)]
 pub(crate) struct Tenancies {
-    /// Counts the changes of records, each after it is visible in the rows and before it is acknowledged. Means something in
-    /// this process only.
+    /// Counts the changes of records, each after it is visible in the rows and before those are notified who wait for its
+    /// entry. Means something in this process only.
     changes: AtomicU64,
     confirmed: Mutex<Confirmed>,
     /// Notified when the cluster ends.

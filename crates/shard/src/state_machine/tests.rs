@@ -1,0 +1,68 @@
+//! What those find who wait for an entry.
+
+use std::pin::pin;
+use std::task::{Context, Wake, Waker};
+
+use openraft::vote::leader_id_std::CommittedLeaderId;
+use parking_lot::Mutex;
+use switchward_engine::decide;
+use switchward_machine::{TenantId, Time};
+use switchward_state::catalogue::{CatalogueCommand, EnsureTenancy};
+use switchward_state::{Body, Command, Levels, Scope};
+use switchward_store::{DataDir, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
+
+use super::*;
+use crate::group::{GroupOptions, GroupParts, GroupStart, RaftSettings};
+use crate::retention::LogRetention;
+
+/// The state machine of a new group.
+fn machine(data: &DataDir) -> StateMachine {
+    let options = LogOptions { on_fatal: Box::new(|error| panic!("{error}")), sync_fault: None };
+    let options = GroupOptions {
+        group: GroupId(0),
+        node: 1,
+        start: GroupStart::Join,
+        log: Arc::new(SegmentLog::open(data, options).unwrap()),
+        states: StateStore::open(data).unwrap(),
+        snapshots: Snapshots::open(data).unwrap(),
+        cache_bytes: 64 * 1024,
+        ring: switchward_scenario::ring().clone(),
+        raft: RaftSettings::default(),
+        retention: LogRetention::default(),
+        levels: Levels::OF_PROGRAM,
+        leaders: None,
+    };
+    GroupParts::open(&options).unwrap().machine
+}
+
+/// Counts the changes of tenants' records when it is notified first.
+struct Notified {
+    shared: Arc<Shared>,
+    changes: Mutex<Option<u64>>,
+}
+
+impl Wake for Notified {
+    fn wake(self: Arc<Self>) {
+        let mut known = self.changes.lock();
+        *known = known.or(Some(self.shared.tenancies.changes()));
+    }
+}
+
+#[test]
+fn who_waits_for_an_entry_counts_the_changes_of_records_that_it_makes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut machine = machine(&DataDir::open(folder.path()).unwrap());
+    let shared = machine.shared();
+    let ensure = EnsureTenancy { key: None, any_approver_address: false, link_auth: None };
+    let body = Body::Catalogue(CatalogueCommand::EnsureTenancy(ensure));
+    let ensure = Command::of_server(TenantId(1), Scope::Catalogue, body);
+    let decided = decide(&[ensure], &shared.view(), Time(1_750_064_400_000)).unwrap();
+    let entry = decided.decision.unwrap().encode();
+    let notified = Arc::new(Notified { shared: Arc::clone(&shared), changes: Mutex::default() });
+    let waker = Waker::from(Arc::clone(&notified));
+    let mut applied = shared.applied();
+    let mut next = pin!(applied.changed());
+    assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    machine.decision(&entry, LogId { leader_id: CommittedLeaderId::new(1), index: 1 }).unwrap();
+    assert_eq!(*notified.changes.lock(), Some(1));
+}
