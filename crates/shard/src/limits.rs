@@ -298,6 +298,8 @@ pub const SNAPSHOT_PIECES_AHEAD: usize = 2;
 pub const SNAPSHOT_IDLE: Duration = Duration::from_secs(30);
 /// How long a received snapshot may take to be installed.
 pub const SNAPSHOT_INSTALL_WAIT: Duration = Duration::from_secs(10 * 60);
+/// How long it is not logged again that snapshots are refused because the disk has too little space.
+pub const NO_SPACE_REPORT: Duration = Duration::from_secs(60);
 /// How often a reader of a snapshot that waits for the connection checks whether it must give up.
 pub const SNAPSHOT_LOOK: Duration = Duration::from_millis(100);
 /// The largest snapshot that is received, bytes.

@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use openraft::async_runtime::WatchReceiver;
+use parking_lot::Mutex;
 use std::io;
 use switchward_store::{GroupId, SnapshotFile, SnapshotReceiver};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::codec::{
     SnapshotAnswer, SnapshotEnd, SnapshotHeader, SnapshotPart, decode_snapshot_part, encode_snapshot_answer,
@@ -14,7 +15,7 @@ use super::send::owned_by;
 use super::serve::Member;
 use super::transport::PeerStream;
 use crate::blocking;
-use crate::limits::{SNAPSHOT_BYTES_MAX, SNAPSHOT_IDLE, SNAPSHOTS_AT_ONCE};
+use crate::limits::{NO_SPACE_REPORT, SNAPSHOT_BYTES_MAX, SNAPSHOT_IDLE, SNAPSHOTS_AT_ONCE};
 use crate::snapshot::received;
 use crate::types::{LogId, Snapshot, Vote};
 
@@ -24,12 +25,14 @@ const NO_SPACE: &str = "the disk has too little space for a snapshot";
 /// The snapshots that this server receives.
 pub(super) struct Receiving {
     turns: Semaphore,
+    /// When it was last logged that one is refused for lack of space.
+    reported: Mutex<Option<Instant>>,
 }
 
 impl Receiving {
     /// None yet.
     pub(super) fn new() -> Self {
-        Self { turns: Semaphore::new(SNAPSHOTS_AT_ONCE) }
+        Self { turns: Semaphore::new(SNAPSHOTS_AT_ONCE), reported: Mutex::default() }
     }
 
     /// Receives a snapshot and installs it. Returns the answer for its sender.
@@ -51,6 +54,9 @@ impl Receiving {
             return Ok(SnapshotAnswer::Refused("another snapshot is being received".into()));
         };
         if !member.snapshots.disk().has_space_for(0) {
+            if self.reports_no_space() {
+                tracing::warn!(snapshot = %header.id, "refused a snapshot: {NO_SPACE}");
+            }
             return Ok(SnapshotAnswer::Refused(NO_SPACE.into()));
         }
         stream.send(encode_snapshot_answer(&SnapshotAnswer::Ready)).await.map_err(io::Error::other)?;
@@ -62,6 +68,17 @@ impl Receiving {
         let vote = installed.map_err(io::Error::other)?.vote;
         tracing::info!(snapshot = %header.id, "a snapshot is installed");
         Ok(SnapshotAnswer::Voted(vote))
+    }
+
+    /// Returns true if it is time to log that a snapshot is refused for lack of space: its sender tries again several times a
+    /// second.
+    fn reports_no_space(&self) -> bool {
+        let (mut reported, now) = (self.reported.lock(), Instant::now());
+        if reported.is_some_and(|at| now.duration_since(at) < NO_SPACE_REPORT) {
+            return false;
+        }
+        *reported = Some(now);
+        true
     }
 }
 
@@ -140,4 +157,17 @@ async fn blocking<T: Send + 'static>(
     what: impl FnOnce() -> Result<T, switchward_store::StoreError> + Send + 'static,
 ) -> io::Result<T> {
     blocking::blocking(what).await.map_err(io::Error::other)?.map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lack_of_space_is_logged_once_in_a_while() {
+        let receiving = Receiving::new();
+        assert!(receiving.reports_no_space() && !receiving.reports_no_space());
+        tokio::time::advance(NO_SPACE_REPORT).await;
+        assert!(receiving.reports_no_space() && !receiving.reports_no_space());
+    }
 }
