@@ -25,6 +25,7 @@ use crate::metrics::ShardMetrics;
 use crate::outbox::Outbox;
 use crate::record::{Puts, Stored};
 use crate::routes::Routes;
+use crate::snapshot::SnapshotSource;
 use crate::tenancies::Tenancies;
 use crate::timers::Timers;
 use crate::types::LogId;
@@ -274,6 +275,30 @@ impl Shared {
         if let Err(error) = self.checkpoint() {
             return if self.state.waits_for_space(&error) { Ok(Persisted::DiskFull) } else { Err(error) };
         }
+        self.synced()
+    }
+
+    /// Replaces all rows by those of a snapshot, durably. Blocks.
+    ///
+    /// # Errors
+    /// The snapshot cannot be read, or the disk refuses for another reason than that it is full.
+    pub(crate) fn install(&self, snapshot: &SnapshotSource) -> io::Result<Persisted> {
+        if !self.state.recover().map_err(broken)? {
+            return Ok(Persisted::DiskFull);
+        }
+        if let Err(error) = self.state.install(&snapshot.file()?) {
+            let waits = self.state.waits_for_space(&error);
+            return if waits { Ok(Persisted::DiskFull) } else { Err(broken(error)) };
+        }
+        #[cfg(feature = "planted")]
+        if planted!(SnapshotWithoutRequests) {
+            crate::planted::forget_requests(&self.state)?;
+        }
+        self.synced()
+    }
+
+    /// Syncs what was written. Blocks.
+    fn synced(&self) -> io::Result<Persisted> {
         match self.persist() {
             Ok(applied) => Ok(Persisted::To(applied)),
             Err(error) if self.state.gave_up_for_space(&error) => Ok(Persisted::DiskFull),
@@ -292,7 +317,7 @@ mod tests {
     use openraft::vote::leader_id_std::CommittedLeaderId;
     use std::thread;
     use switchward_state::Levels;
-    use switchward_store::{DataDir, GroupId, RowKey, StateOptions, StateStore};
+    use switchward_store::{DataDir, DiskOptions, GroupId, RowKey, StateOptions, StateStore};
 
     use super::*;
     use crate::codec::encode_json;
@@ -332,5 +357,20 @@ mod tests {
         });
         let written = shared.persist().unwrap().and_then(|applied| applied.last);
         assert_eq!(written.map(|last| last.index), Some(2));
+    }
+
+    #[test]
+    fn an_installation_waits_for_a_disk_that_is_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let full = DiskOptions { min_free_bytes: u64::MAX / 2, reserve_bytes: u64::MAX / 2 };
+        let shared = shared(&DataDir::open(folder.path()).unwrap().watched(full).unwrap());
+        apply(&shared, 1);
+        let snapshot = SnapshotSource::File(shared.state.export(&shared.snapshots).unwrap());
+        apply(&shared, 2);
+        // Another write has found no space.
+        assert!(shared.state.waits_for_space(&io::Error::from(io::ErrorKind::StorageFull)));
+        assert!(matches!(shared.install(&snapshot), Ok(Persisted::DiskFull)));
+        let applied: Applied = decode_json(&shared.state.applied().unwrap()).unwrap();
+        assert_eq!(applied.last.map(|last| last.index), Some(2), "nothing has changed");
     }
 }

@@ -228,17 +228,18 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         snapshot: SnapshotSource,
     ) -> Result<(), io::Error> {
         let is_new = self.is_new()?;
-        let shared = Arc::clone(&self.shared);
-        let installed = blocking(move || {
-            let file = snapshot.file()?;
-            shared.state.install(&file).map_err(broken)?;
-            #[cfg(feature = "planted")]
-            if planted!(SnapshotWithoutRequests) {
-                crate::planted::forget_requests(&shared.state)?;
+        self.applied = loop {
+            let (shared, snapshot) = (Arc::clone(&self.shared), snapshot.clone());
+            let installed = blocking(move || shared.install(&snapshot));
+            match installed.await.map_err(io::Error::other)?? {
+                Persisted::To(applied) => break applied.unwrap_or_default(),
+                // A node that waits here may not end.
+                Persisted::DiskFull if self.shared.may_lead.is_stopping() => {
+                    return Err(io::ErrorKind::StorageFull.into());
+                }
+                Persisted::DiskFull => tokio::time::sleep(DISK_WAIT).await,
             }
-            shared.persist()
-        });
-        self.applied = installed.await.map_err(io::Error::other)??.unwrap_or_default();
+        };
         self.shared.tenancies.changed();
         self.shared.at(self.applied.last);
         self.shared.check_level().inspect_err(|error| self.shared.failed.set(error.to_string()))?;
