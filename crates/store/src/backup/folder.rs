@@ -4,7 +4,7 @@ use crate::{
     files::{self, entries, failed, make_dir, sync_dir},
 };
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::{self, BufWriter, Write},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -17,13 +17,16 @@ pub struct BackupFolder {
     temporary: PathBuf,
     file: Option<BufWriter<File>>,
     written: Vec<BackupFile>,
+    /// The temporary folder, locked so that no other backup takes it for one that was killed.
+    _lock: File,
 }
 
 impl BackupFolder {
     /// Begins a backup that gets this path.
     ///
     /// # Errors
-    /// [`StoreError::FolderExists`] if something is there already; if the folder cannot be created.
+    /// [`StoreError::FolderExists`] if something is there already, or another backup is being written there; if the folder
+    /// cannot be created.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let taken = path.symlink_metadata().is_ok() && !(path.is_dir() && entries(path)?.is_empty());
         if taken {
@@ -34,8 +37,11 @@ impl BackupFolder {
         let temporary = path.with_file_name(name);
         remove_leftover(&temporary)?;
         fs::DirBuilder::new().mode(0o700).create(&temporary).map_err(failed("create", &temporary))?;
+        let lock = File::open(&temporary).map_err(failed("open", &temporary))?;
+        // Some file systems have no locks.
+        let _locked = lock.try_lock();
         make_dir(&temporary.join(QUARANTINE))?;
-        Ok(Self { path: path.to_path_buf(), temporary, file: None, written: Vec::new() })
+        Ok(Self { path: path.to_path_buf(), temporary, file: None, written: Vec::new(), _lock: lock })
     }
 
     /// Completes the backup; afterwards, also after a power cut, it is there completely or not at all.
@@ -57,7 +63,7 @@ impl BackupFolder {
 /// Removes what a killed backup has left.
 ///
 /// # Errors
-/// [`StoreError::FolderExists`] if something else is there; if it cannot be removed.
+/// [`StoreError::FolderExists`] if something else is there, or the backup goes on; if it cannot be removed.
 fn remove_leftover(folder: &Path) -> Result<(), StoreError> {
     if folder.symlink_metadata().is_err() {
         return Ok(());
@@ -67,6 +73,10 @@ fn remove_leftover(folder: &Path) -> Result<(), StoreError> {
         name.is_some_and(|name| name == QUARANTINE || name.starts_with(MANIFEST) || is_ours(name))
     };
     if !folder.is_dir() || !entries(folder)?.iter().all(ours) {
+        return Err(StoreError::FolderExists { path: folder.to_path_buf() });
+    }
+    let lock = File::open(folder).map_err(failed("open", folder))?;
+    if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
         return Err(StoreError::FolderExists { path: folder.to_path_buf() });
     }
     fs::remove_dir_all(folder).map_err(failed("remove", folder))

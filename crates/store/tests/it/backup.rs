@@ -217,7 +217,10 @@ fn what_is_unfinished_is_neither_a_backup_nor_a_data_folder() {
     let dir = DataDir::open(&data).unwrap();
     let states = states(&dir, 2);
     apply(&states[1], [("a", text("one"))], "an entry");
-    drop(BackupFolder::create(&folder).unwrap());
+    let unfinished = BackupFolder::create(&folder).unwrap();
+    assert!(matches!(BackupFolder::create(&folder), Err(StoreError::FolderExists { .. })), "it goes on");
+    assert!(root.path().join("backup.incomplete/quarantine").exists(), "it still has its files");
+    drop(unfinished);
     assert!(
         !folder.exists() && !root.path().join("backup.incomplete").exists(),
         "a dropped backup leaves files"
