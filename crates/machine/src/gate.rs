@@ -150,6 +150,17 @@ impl Decision {
             Self::Answer => "answer",
         }
     }
+
+    /// The public name of what the decision leads to, where no port of the gate has a name for it.
+    #[must_use]
+    pub fn outcome(self) -> &'static str {
+        match self {
+            Self::Approve => "approved",
+            Self::Refuse => "rejected",
+            Self::Discuss => "discussion",
+            Self::Answer => "answered",
+        }
+    }
 }
 
 /// What a decision does.

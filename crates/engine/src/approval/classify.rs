@@ -3,7 +3,7 @@
 //! `tests/corpus/conversation/sentences.tsv#7c-1e`.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{Decision, OpenId, Port, RunId, Sort, WorkKind};
+use switchward_machine::{Decision, GateSpec, OpenId, Port, Resolve, RunId, Sort, WorkKind};
 use switchward_state::approval::{NotCounted, Notice, OpenGate, Via};
 use switchward_state::limits::{REPLY_BYTES_MAX, WORK_INPUT_BYTES_MAX};
 use switchward_state::run::{Deferral, json_length};
@@ -11,10 +11,13 @@ use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent, WorkItem};
 use switchward_state::{ItemKind, ReadRows as _};
 
 use crate::approval::mails::{self, Sender};
-use crate::approval::record_reply::outcome::{REJECTED, decide, received, unclear, waiting};
+use crate::approval::record_reply::outcome::{decide, received, unclear, waiting};
 use crate::approval::resolve::{self, GateDecision};
 use crate::run::events;
 use crate::turn::{Stop, Turn};
+
+/// The decisions that a model may propose: never the one that approves.
+const PROPOSED: [Decision; 2] = [Decision::Refuse, Decision::Discuss];
 
 /// What is sorted.
 pub(crate) enum ClassifyInput<'s> {
@@ -22,6 +25,21 @@ pub(crate) enum ClassifyInput<'s> {
     Reply { from: &'s str, own: &'s str, gate: bool },
     /// An event that a wait is for.
     Event { key: &'s str, data: &'s Map<String, Value> },
+}
+
+/// The ports that a model may name for a reply to a gate, with their decisions: the gate's own port if the decision ends
+/// its act with one, else the name of the decision's outcome.
+pub(crate) fn proposals(spec: &GateSpec) -> Vec<(Port, Decision)> {
+    let port = |decision: Decision| match spec.resolve(decision)? {
+        Resolve::Settle(port) => Some(port.clone()),
+        Resolve::TakeHeld
+        | Resolve::End(_)
+        | Resolve::Grant
+        | Resolve::Deny
+        | Resolve::Stay
+        | Resolve::PassOn => Some(Port::Named(decision.outcome().to_owned())),
+    };
+    PROPOSED.into_iter().filter_map(|decision| Some((port(decision)?, decision))).collect()
 }
 
 /// A model is asked about an event that a wait of a run is for.
@@ -113,7 +131,9 @@ pub(crate) fn answered(
                 notice,
             );
         }
-        if port == Some(REJECTED) {
+        let offered = proposals(&resolve::spec_of(turn, &open)?);
+        let proposed = offered.iter().find(|(known, _)| port == Some(known.word()));
+        if proposed.is_some_and(|(_, decision)| *decision == Decision::Refuse) {
             let given = GateDecision { decision: Decision::Refuse, by: from, comment: own, via: Via::Mail };
             return decide(turn, to, &open, given, None);
         }
@@ -136,5 +156,45 @@ pub(crate) fn answered(
             resolve::now_or_later(turn, run, Deferral::Ended(port))
         }
         None => received(turn, run, to, &from, &own, port),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchward_machine::GateKind;
+
+    use super::*;
+
+    fn gate(outcomes: Vec<(Decision, Resolve)>) -> GateSpec {
+        GateSpec { kind: GateKind::Approval, outcomes, inquiry: None, record: None }
+    }
+
+    fn words(spec: &GateSpec) -> Vec<(String, Decision)> {
+        let words = proposals(spec).into_iter();
+        words.map(|(port, decision)| (port.word().to_owned(), decision)).collect()
+    }
+
+    #[test]
+    fn a_model_is_offered_the_ports_of_the_gate_itself() {
+        let settle = |port: &str| Resolve::Settle(Port::Named(port.to_owned()));
+        let spec = gate(vec![
+            (Decision::Approve, settle("go")),
+            (Decision::Refuse, settle("no-go")),
+            (Decision::Discuss, settle("questions")),
+        ]);
+        let offered = [("no-go", Decision::Refuse), ("questions", Decision::Discuss)];
+        assert_eq!(words(&spec), offered.map(|(port, decision)| (port.to_owned(), decision)));
+    }
+
+    #[test]
+    fn a_decision_without_a_port_has_the_name_of_its_outcome() {
+        let spec = gate(vec![
+            (Decision::Approve, Resolve::Grant),
+            (Decision::Refuse, Resolve::Deny),
+            (Decision::Discuss, Resolve::PassOn),
+        ]);
+        let offered = [("rejected", Decision::Refuse), ("discussion", Decision::Discuss)];
+        assert_eq!(words(&spec), offered.map(|(port, decision)| (port.to_owned(), decision)));
+        assert!(words(&gate(vec![(Decision::Approve, Resolve::Grant)])).is_empty());
     }
 }

@@ -137,8 +137,7 @@ fn undecided(
     let has_discussion = spec.resolve(Decision::Discuss).is_some();
     let hinted = spec.inquiry.as_ref().is_some_and(|inquiry| inquiry.hinted);
     if mail.model && has_discussion && !hinted {
-        let ports = [REJECTED, DISCUSSION].map(|port| (Port::Named(port.to_owned()), ()));
-        classify::ask(turn, open.head.run, gate, mail.said(true), &ports)?;
+        classify::ask(turn, open.head.run, gate, mail.said(true), &classify::proposals(spec))?;
         return Ok(ReplyOutcome::Read);
     }
     unclear(turn, gate, open, mail.from, mail.own)?;
@@ -208,10 +207,6 @@ fn at_task(
     tasks::answer(turn, gate, open, given)?;
     Ok(ReplyOutcome::Answered)
 }
-
-/// The ports of an approval that a model may choose: never the one that approves.
-pub(crate) const REJECTED: &str = "rejected";
-const DISCUSSION: &str = "discussion";
 
 /// A reply decides, and its sender gets a receipt.
 pub(crate) fn decide(
