@@ -12,11 +12,11 @@ use switchward_engine::{decide, evolve, gate_view};
 use switchward_formats::compile_file;
 use switchward_machine::{OpenId, SessionId, TenantId, Time};
 use switchward_messages::warning;
-use switchward_state::approval::{ApprovalCommand, MailKey, Reminders, SendPageCode, TokenUse};
+use switchward_state::approval::{ApprovalCommand, MailKey, Reminders, SendPageCode, TokenUse, Warning};
 use switchward_state::catalogue::{InstallMachine, InstallTenancy, Role, Tenancy};
 use switchward_state::delivery::{
-    AckEffect, DeferEffect, Effect, EffectBody, FailureCode, MailCap, MailFull, Purpose, mail_counts,
-    mail_full,
+    AckEffect, DeferEffect, DismissEffect, Effect, EffectBody, FailEffect, FailureCode, MailCap, MailFull,
+    Purpose, mail_counts, mail_full,
 };
 use switchward_state::limits::{
     HOUR_MS, MAILS_OF_REQUESTER_TO_ADDRESS_HOUR_MAX, MAILS_TO_ADDRESS_HOUR_MAX, MAILS_UNNOTIFIED_PART,
@@ -244,6 +244,20 @@ fn a_reminder_that_waits_does_not_make_its_person_one_who_knows_nothing() {
     let defer = DeferEffect { number, attempt, wait_ms, code, detail: None, made: false };
     shard.execute("", Scope::Session(id), Body::Delivery(DeliveryCommand::DeferEffect(defer)));
     assert_eq!(shard.warnings(id, gate), (false, Vec::new()));
+}
+
+#[test]
+fn a_request_that_was_dismissed_has_notified_nobody() {
+    let mut shard = Shard::new();
+    let (id, gate, mails) = shard.ask("one", &["kim@acme.example"]);
+    let number = mails[0].number;
+    let fail = FailEffect { number, code: FailureCode::MailNotConfigured, detail: None, round: None };
+    shard.execute("", Scope::Session(id), Body::Delivery(DeliveryCommand::FailEffect(fail)));
+    let unreached = (true, vec![warning(&Warning::Unreachable)]);
+    assert_eq!(shard.warnings(id, gate), unreached);
+    let dismiss = Body::Delivery(DeliveryCommand::DismissEffect(DismissEffect { number }));
+    shard.execute("operator", Scope::Session(id), dismiss);
+    assert_eq!(shard.warnings(id, gate), unreached, "nobody has read it");
 }
 
 #[test]

@@ -358,6 +358,7 @@ fn asked_now(
     }
     now.codes.retain(|codes| !gone(&codes.to));
     now.bounced.retain(|one| !gone(&one.to));
+    now.dismissed.retain(|one| !gone(one));
     now.mails = still_wanted(turn, &before.mails, gone)?;
     Ok((from, now))
 }

@@ -13,7 +13,7 @@ use switchward_state::{Key, ReadRows, ViewError};
 use crate::approval::{rounds, votes};
 use crate::turn::{Stop, Turn};
 
-/// Whose mails about an open gate have come back, or are dead letters: addresses, each once.
+/// Whose mails about an open gate have come back, are dead letters or were dismissed: addresses, each once.
 pub(crate) fn unreached(
     rows: &dyn ReadRows,
     tenant: TenantId,
@@ -22,6 +22,11 @@ pub(crate) fn unreached(
 ) -> Result<Vec<String>, ViewError> {
     let Some(asked) = &open.body.asked else { return Ok(Vec::new()) };
     let mut unreached = bounced(asked, true);
+    for to in &asked.dismissed {
+        if !unreached.iter().any(|known| known.eq_ignore_ascii_case(to)) {
+            unreached.push(to.clone());
+        }
+    }
     for number in &asked.mails {
         let Some(effect) = rows.outbox_at(&Key::outbox(tenant, session, *number))? else { continue };
         if let (Some(_), EffectBody::Message { to, .. }) = (effect.dead_letter(), &effect.body)

@@ -170,6 +170,9 @@ pub struct GateRequest {
     /// Those of `to` whom the directory led to when they were asked: they decide only as long as it does.
     #[cbor(n(17), default, skip_if = "Listed::is_empty")]
     pub listed: Listed,
+    /// Whose request was dismissed before it arrived, and who was sent none since: addresses.
+    #[cbor(n(18), default, skip_if = "Vec::is_empty")]
+    pub dismissed: Vec<String>,
 }
 
 /// The codes by which one person's decision page recognises them. A code itself is kept nowhere: it follows from the page's
@@ -272,6 +275,7 @@ impl GateRequest {
             codes: Vec::new(),
             request: 0,
             listed: Listed::default(),
+            dismissed: Vec::new(),
         }
     }
 

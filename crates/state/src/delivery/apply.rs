@@ -57,7 +57,7 @@ pub(crate) fn apply(
                 effect.deliver_at = *until;
             })?;
         }
-        DeliveryEvent::Dismissed { number } => acked(rows, site, *number)?,
+        DeliveryEvent::Dismissed { number } => dismissed(rows, site, *number)?,
         DeliveryEvent::MailBounced { gate, to, proved, .. } => bounced(rows, site, *gate, to, *proved)?,
         DeliveryEvent::EndpointNoted { id, health } => apply_endpoints::noted(rows, site, id, health)?,
         DeliveryEvent::WebhookSources(WebhookSourceFact::Put { source }) => {
@@ -131,6 +131,7 @@ fn asks(rows: &mut dyn WriteRows, gate: &Key, to: &str, number: u64) -> Result<(
         && let Some(asked) = &mut rows.gate_at_mut(gate)?.body.asked
     {
         asked.mails.push(number);
+        asked.dismissed.retain(|known| !known.eq_ignore_ascii_case(to));
         let at = asked.to.iter().position(|known| known.eq_ignore_ascii_case(to));
         if let Some(at) = at.filter(|_| asked.request > 0) {
             asked.last.resize(asked.last.len().max(at + 1), 0);
@@ -168,6 +169,23 @@ fn bounced(
 fn arrived(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     if let OutboxScope::Session(id) = site.outbox()? {
         mail_caps::count(rows, site.tenant, id, number, site.at)?;
+    }
+    acked(rows, site, number)
+}
+
+/// An effect is given up. If it was the request of a gate, its recipient has not been notified of the gate.
+fn dismissed(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
+    let effect = rows.outbox_at(&Key::outbox(site.tenant, site.outbox()?, number))?;
+    if let Some(effect) = effect
+        && let EffectBody::Message { to, gate: Some(gate), purpose: Purpose::Ask, .. } = &effect.body
+    {
+        let key = Key::item(site.tenant, site.session()?, *gate);
+        if rows.gate_at(&key)?.is_some()
+            && let Some(asked) = &mut rows.gate_at_mut(&key)?.body.asked
+            && !asked.dismissed.iter().any(|known| known.eq_ignore_ascii_case(to))
+        {
+            asked.dismissed.push(to.clone());
+        }
     }
     acked(rows, site, number)
 }

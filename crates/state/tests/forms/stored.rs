@@ -373,6 +373,7 @@ fn asked() -> GateRequest {
         codes: Vec::new(),
         request: 2,
         listed: Listed::default(),
+        dismissed: Vec::new(),
     }
 }
 
