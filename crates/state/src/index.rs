@@ -83,6 +83,7 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         Row::Grant(grant) => vec![due(DUE, grant.expires, key)],
         Row::Call(call) if call.reserved.0 > 0 => vec![due(DUE, call.at.after_ms(CALL_KEPT_MS), key)],
         Row::Ledger(ledger) => ledger.lapses().map(|at| due(DUE, at, key)).into_iter().collect(),
+        Row::Recorded(until) => vec![due(DUE, *until, key)],
         Row::Request(request) => vec![due(DUE, request.at.after_ms(REQUESTS_KEPT_MS), key)],
         Row::Outbox(effect) => effects(key, effect),
         Row::OpenItem(item) => items(key, item),
@@ -93,7 +94,6 @@ pub fn index_keys(key: &Key, row: &Row) -> Vec<Key> {
         Row::Run(_)
         | Row::Data(_)
         | Row::LastMessage(_)
-        | Row::Recorded(_)
         | Row::Usage(_)
         | Row::Slot(_)
         | Row::Closed(_)
@@ -128,6 +128,7 @@ pub fn may_be_indexed(key: &Key) -> bool {
         Kind::Ledger,
         Kind::Outbox,
         Kind::Request,
+        Kind::Recorded,
         Kind::Removed,
         Kind::Tenant,
         Kind::ApiKey,

@@ -1,5 +1,5 @@
-//! What has lapsed is given up: old replies, unused approvals, calls that nobody reported, reservations;
-//! and what has fallen due happens.
+//! What has lapsed is given up: old replies, unused approvals, calls that nobody reported, reservations, messages that are
+//! known again; and what has fallen due happens.
 
 use switchward_machine::{Micros, OpenId};
 use switchward_state::delivery::EffectBody;
@@ -33,6 +33,11 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, sweep: &Sweep) -> Result<Reply, Stop>
     } else if key.is(Kind::Request) {
         let given = turn.rows.request_at(key)?.map(|request| request.at);
         if given.is_some_and(|at| turn.now().since_ms(at) >= REQUESTS_KEPT_MS) {
+            turn.emit(PolicyEvent::Swept(key.as_bytes().to_vec()))?;
+        }
+    } else if key.is(Kind::Recorded) {
+        let until = turn.rows.recorded_at(key)?.map(|until| *until);
+        if until.is_some_and(|until| until <= turn.now()) {
             turn.emit(PolicyEvent::Swept(key.as_bytes().to_vec()))?;
         }
     } else if let Some(hour) = key.hour_of_mailed()

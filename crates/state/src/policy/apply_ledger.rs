@@ -61,7 +61,7 @@ fn window(limit: &Limit) -> u64 {
 
 fn swept(rows: &mut dyn WriteRows, site: &Site<'_>, key: &[u8]) -> Result<(), ViewError> {
     let key = Key::from_bytes(key).ok_or_else(|| ViewError("a swept key is too short".into()))?;
-    if key.is(Kind::Request) || key.is(Kind::Mailed) {
+    if [Kind::Request, Kind::Recorded, Kind::Mailed].into_iter().any(|kind| key.is(kind)) {
         rows.delete(key);
         return Ok(());
     }
