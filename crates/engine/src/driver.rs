@@ -1,10 +1,10 @@
 //! Moves: nodes are left and entered and runs end only here. A run goes on for as long as nobody is needed.
 
 use switchward_machine::{
-    ActIx, EndReason, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Port, RunId, Target, Trigger,
+    ActIx, EndReason, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Port, RunId, Status, Target, Trigger,
 };
 use switchward_state::limits::{ENTRIES_MAX, TRAIL_BYTES_MAX, TURN_FUEL_OF_NEXT};
-use switchward_state::run::{EndComment, FaultCause, RunEvent};
+use switchward_state::run::{Deferral, EndComment, FaultCause, RunEvent};
 use switchward_state::{ReadRows as _, ViewError};
 
 use crate::acts::{self, Ran, operate};
@@ -241,7 +241,7 @@ fn leave(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop
 }
 
 /// A run is over. Gives the run that goes on then, and what it does: the one that has called it, else the next one of its
-/// session.
+/// session. In a paused session that one enters its first node, and goes on when the session is resumed.
 fn over(
     turn: &mut Turn<'_, '_>,
     run: RunId,
@@ -261,5 +261,11 @@ fn over(
     turn.fuel.refill(TURN_FUEL_OF_NEXT);
     turn.emit(RunEvent::Activated { run: next })?;
     let start = turn.machine(&*turn.run(next)?)?.start;
-    Ok(Some((next, Next::Enter(start))))
+    if turn.session()?.status != Status::Suspended {
+        return Ok(Some((next, Next::Enter(start))));
+    }
+    enter(turn, next, start)?;
+    let requester = Some(turn.requester());
+    turn.emit(RunEvent::Deferred { run: next, due: Deferral::Begin, requester })?;
+    Ok(None)
 }

@@ -45,6 +45,7 @@ impl From<Deferral> for Next {
             Deferral::Judged => Self::Judged,
             Deferral::Fault(fault) => Self::Fault(fault),
             Deferral::Chosen(names) => Self::Chosen(names),
+            Deferral::Begin => Self::Begin(ActIx(0)),
         }
     }
 }

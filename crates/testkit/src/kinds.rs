@@ -69,7 +69,7 @@ kinds! { RunEvent: Created Activated Entered ActBegun Answered Left Ended TurnEn
     Deferred(Self::Deferred { due, .. }) => due, Deferral;
     Pending(Self::Pending(fact)) => fact, PendingFact;
 }
-kinds! { Deferral: Take End Ended Again Judged Fault Chosen; }
+kinds! { Deferral: Take End Ended Again Judged Fault Chosen Begin; }
 kinds! { PendingFact: Held Entered; }
 
 kinds! { ApprovalEvent: Opened Closed Commented Voided Escalated Lapsed Reminded Answered ReplyRecorded ReplyAnswered

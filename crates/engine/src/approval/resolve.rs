@@ -90,7 +90,7 @@ pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Deferral) -
         // What a person has decided stands, and so does an error, whatever ends after it. A judgement is kept
         // with its choice.
         let kept = match (&turn.run(run)?.due, &due) {
-            (Some(Deferral::Take(_) | Deferral::End(_) | Deferral::Fault(_)), _)
+            (Some(Deferral::Take(_) | Deferral::End(_) | Deferral::Fault(_) | Deferral::Begin), _)
             | (Some(_), Deferral::Judged) => true,
             (
                 Some(Deferral::Ended(_) | Deferral::Again | Deferral::Judged | Deferral::Chosen(_)) | None,

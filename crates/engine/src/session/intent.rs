@@ -159,7 +159,8 @@ pub(crate) fn ask_again(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
             | Deferral::Again
             | Deferral::Judged
             | Deferral::Fault(_)
-            | Deferral::Chosen(_),
+            | Deferral::Chosen(_)
+            | Deferral::Begin,
         ) => false,
     };
     drop(run);

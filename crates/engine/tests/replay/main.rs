@@ -59,6 +59,7 @@ const ABSENT: &[Absent] = &[
             "Run.ChoiceOver",
             "Run.ChoicePending",
             "Run.Deferred.Again",
+            "Run.Deferred.Begin",
             "Run.Deferred.Chosen",
             "Run.Deferred.Ended",
             "Run.Deferred.Fault",

@@ -101,9 +101,9 @@ const ABSENT: &[Absent] = &[
     },
 ];
 
-/// Happens in so few workflows that only long runs see it: a count of mails, or a remembered request, is given up hours or days
-/// after it was made.
-const RARE: [&str; 1] = ["Policy.Swept"];
+/// Happen in so few workflows that only long runs see them: a count of mails, or a remembered request, is given up hours or
+/// days after it was made; a session is cancelled while it is paused and another run waits.
+const RARE: [&str; 2] = ["Policy.Swept", "Run.Deferred.Begin"];
 
 #[expect(clippy::disallowed_methods, reason = "`make random` plays more steps")]
 fn steps() -> usize {

@@ -268,8 +268,11 @@ fn activate(rows: &mut dyn WriteRows, site: &Site<'_>, run: RunId) -> Result<(),
     session.queue.retain(|known| *known != run);
     session.root = run;
     (session.definition, session.version, session.machine) = (definition, version, machine);
-    session.status = Status::Waiting;
-    session.reason = None;
+    // A pause is the session's, and holds for its next run, too.
+    if session.status != Status::Suspended {
+        session.status = Status::Waiting;
+        session.reason = None;
+    }
     Ok(())
 }
 

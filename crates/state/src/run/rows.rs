@@ -203,6 +203,9 @@ pub enum Deferral {
     /// These of the session's workflows begin, one after the other; of none, it is asked again which are meant.
     #[n(10)]
     Chosen(#[n(0)] Vec<String>),
+    /// The body of the node that was entered begins.
+    #[n(11)]
+    Begin,
 }
 
 /// A run has written to somebody: the address stands last in the list.

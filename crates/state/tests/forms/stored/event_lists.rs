@@ -217,10 +217,11 @@ pub(crate) fn other_kinds() -> Vec<Event> {
     let recorded = SessionEvent::MessageRecorded { message: [7; 16], until: Time(9) };
     let requester = Some("agent".into());
     let requested = RunEvent::Deferred { run, due: Deferral::Again, requester };
+    let begins = RunEvent::Deferred { run, due: Deferral::Begin, requester: None };
     effects
         .into_iter()
         .chain(due.map(|due| Event::Run(RunEvent::Deferred { run, due, requester: None })))
         .chain(open::items().into_iter().map(opened))
-        .chain([Event::Session(recorded), Event::Run(requested)])
+        .chain([Event::Session(recorded), Event::Run(requested), Event::Run(begins)])
         .collect()
 }
