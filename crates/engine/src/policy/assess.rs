@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use switchward_machine::{
-    Budget, BudgetUnit, Digest, Machine, Micros, Num, OpenId, SessionId, TenantId, Time,
+    Budget, BudgetUnit, Digest, Machine, Micros, Num, OpenId, RunId, SessionId, TenantId, Time,
 };
 use switchward_state::catalogue::Settings;
 use switchward_state::policy::{Authorize, CallGrounds, CallProblem, LayerDecision, MatchedRule, Shortage};
@@ -67,7 +67,7 @@ pub(crate) fn assess(
     if let PolicyDecision::Deny(problem) = judged.decision {
         return Ok(Assessment::Denied(Reason::PolicyDenied, CallGrounds::Problem(problem), said));
     }
-    let grant = grant(rows, context, session, call, &judged)?;
+    let grant = grant(rows, context, session, force.caller, call, &judged)?;
     // An approval holds its money already: redeeming it must not find its own reservation in the way.
     let (held, estimate) = match &grant {
         Some((_, reserved)) => (*reserved, *reserved),
@@ -84,12 +84,13 @@ pub(crate) fn assess(
     })
 }
 
-/// The approval of exactly this call that is at hand: its number, and the money that it holds. It stands for the layers
-/// that asked when it was given; a layer that asks only since then asks again.
+/// The approval of exactly this call of this run that is at hand: its number, and the money that it holds. It stands for the
+/// layers that asked when it was given; a layer that asks only since then asks again.
 fn grant(
     rows: &dyn ReadRows,
     context: &AssessmentContext,
     session: &Session,
+    caller: RunId,
     call: &Authorize,
     judged: &Judged,
 ) -> Result<Option<(u64, Micros)>, ViewError> {
@@ -97,7 +98,8 @@ fn grant(
         let Some(grant) = rows.grant_at(&Key::grant(context.tenant, context.session, *number))? else {
             continue;
         };
-        let same = grant.capability == call.capability && grant.digest == call.args.digest();
+        let same =
+            grant.run == caller && grant.capability == call.capability && grant.digest == call.args.digest();
         let shown = judged.asking().iter().all(|layer| grant.asked_by.contains(layer));
         if same && shown && context.now < grant.expires {
             return Ok(Some((*number, grant.reserved)));

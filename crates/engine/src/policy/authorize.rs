@@ -198,18 +198,19 @@ fn ask(
     })))
 }
 
-/// The open gate about the same call with the same arguments, if it shows every layer that asks.
+/// The open gate about the same call of the same run with the same arguments, if it shows every layer that asks.
 fn asked_before(
     turn: &Turn<'_, '_>,
     session: &Session,
     call: &Authorize,
     judged: &Judged,
 ) -> Result<Option<OpenId>, Stop> {
-    let asking = judged.asking();
+    let (asking, caller) = (judged.asking(), turn.leaf()?);
     for gate in session.gates() {
         let Some(row) = turn.rows.gate(turn.tenant(), turn.session_id()?, gate)? else { continue };
         let same = row.body.call.as_ref().is_some_and(|asked| {
-            asked.capability == call.capability
+            row.head.run == caller
+                && asked.capability == call.capability
                 && asked.digest == call.args.digest()
                 && asking.iter().all(|layer| asked.asked_by.contains(layer))
         });

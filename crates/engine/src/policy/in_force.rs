@@ -20,6 +20,8 @@ pub(crate) struct InForce {
     pub(crate) machine: Arc<Machine>,
     /// The run that calls.
     pub(crate) run: Run,
+    /// Its number.
+    pub(crate) caller: RunId,
     /// Those of the definitions, the outermost run's first, then the tenant's.
     pub(crate) documents: Vec<Document>,
     /// What the session may use.
@@ -60,7 +62,7 @@ pub(crate) fn in_force(
     let machine = machine_of(rows, tenant, &at)?;
     let documents = documents(rows, tenant, id, session, &at)?;
     let caps = caps(rows, tenant, id, session, &documents)?;
-    Ok(InForce { machine, run: Run::clone(&at), documents, caps })
+    Ok(InForce { machine, run: Run::clone(&at), caller: run, documents, caps })
 }
 
 /// The documents that hold for a call of this run.
