@@ -179,6 +179,12 @@ impl Key {
         Self::of_session(tenant, session, Kind::Recorded).with(&message)
     }
 
+    /// That the ledgers count a call of this name of a session. It is longer than that of a message.
+    #[must_use]
+    pub fn counted(tenant: TenantId, session: SessionId, call: Digest) -> Self {
+        Self::of_session(tenant, session, Kind::Recorded).with(&call.0)
+    }
+
     /// The slot of a child in an entry of a run.
     #[must_use]
     pub fn slot(tenant: TenantId, session: SessionId, run: RunId, entry: u32, index: u32) -> Self {

@@ -102,7 +102,7 @@ pub enum Row {
     /// A change of what holds for a tenant.
     #[n(170)]
     TenantChange(#[n(0)] TenantChange),
-    /// A signed message was recorded, and is known again until then.
+    /// A signed message was recorded, or the ledgers count a call, and it is known again until then.
     #[n(171)]
     Recorded(#[n(0)] Time),
     /// Mails that have gone out in an hour, of those that the key names.

@@ -271,6 +271,9 @@ fn allow(
     let reserved = call.estimate.unwrap_or_default();
     let reservation = (!judged.limited.is_empty() && reserved.0 > 0).then_some(name);
     not_counted_yet(session, name)?;
+    if !judged.limited.is_empty() {
+        not_counted_before(turn, name)?;
+    }
     check_capacity(turn, session, call, reserved)?;
     let said = Grounds { rule: judged.rule.clone(), layers: judged.several() };
     permit(turn, session, call, Permit { reserved, reservation, rules: judged.limited.clone(), said })?;
@@ -289,14 +292,28 @@ fn allow(
 /// others itself.
 fn not_counted_yet(session: &Session, name: Digest) -> Result<(), Rejection> {
     if session.uncounted.contains(&name) {
-        let message = "a call of this call_id was permitted before; use a new call_id for a new call";
-        return Err(Rejection::new(Reason::RequestIdReused, message).fact("field", "call_id"));
+        return Err(permitted_before());
     }
     if session.uncounted.len() >= CALLS_OPEN_MAX {
         let message = format!("{CALLS_OPEN_MAX} calls of the session are not yet counted");
         return Err(Rejection::new(Reason::QuotaExceeded, message));
     }
     Ok(())
+}
+
+/// The ledger may have held the reservation for this call before it counted another call of the name: two permits would
+/// count as one.
+fn not_counted_before(turn: &Turn<'_, '_>, name: Digest) -> Result<(), Stop> {
+    let known = turn.rows.recorded_at(&Key::counted(turn.tenant(), turn.session_id()?, name))?;
+    if known.is_some_and(|until| turn.now() < *until) {
+        return Err(permitted_before().into());
+    }
+    Ok(())
+}
+
+fn permitted_before() -> Rejection {
+    let message = "a call of this call_id was permitted before; use a new call_id for a new call";
+    Rejection::new(Reason::RequestIdReused, message).fact("field", "call_id")
 }
 
 /// An approved call is made: it neither counts nor checks limits again (`tests/corpus/checkpoint/sentences.tsv#7-2c`).

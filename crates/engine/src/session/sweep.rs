@@ -1,5 +1,5 @@
-//! What has lapsed is given up: old replies, unused approvals, calls that nobody reported, reservations, messages that are
-//! known again; and what has fallen due happens.
+//! What has lapsed is given up: old replies, unused approvals, calls that nobody reported, reservations, messages and calls
+//! that are known again; and what has fallen due happens.
 
 use switchward_machine::{Micros, OpenId};
 use switchward_state::delivery::EffectBody;

@@ -75,6 +75,22 @@ impl Harness {
 
     /// Authorizes a payment by the agent; returns what is to be counted if it is permitted.
     fn pay(&mut self, call_id: &str) -> Result<(Reply, Option<(u64, Confirm)>), Reason> {
+        let command = self.reserved(call_id)?;
+        let (reply, events) = self.submit(command);
+        let counted = events.into_iter().find_map(|event| match event {
+            Event::Delivery(DeliveryEvent::Queued { effect }) => match effect.body {
+                EffectBody::Confirm { call, rules, estimate, at, .. } => {
+                    Some((effect.number, Confirm { call, rules, estimate, at }))
+                }
+                _ => None,
+            },
+            _ => None,
+        });
+        reply.map(|reply| (reply, counted)).map_err(|no| no.reason)
+    }
+
+    /// A payment by the agent that the ledger has answered about, and that is not decided yet.
+    fn reserved(&mut self, call_id: &str) -> Result<Command, Reason> {
         let call = Authorize {
             capability: "pay".into(),
             call_id: call_id.into(),
@@ -92,17 +108,7 @@ impl Harness {
             panic!("a ledger tells of limits")
         };
         command.take_along(Some(check));
-        let (reply, events) = self.submit(command);
-        let counted = events.into_iter().find_map(|event| match event {
-            Event::Delivery(DeliveryEvent::Queued { effect }) => match effect.body {
-                EffectBody::Confirm { call, rules, estimate, at, .. } => {
-                    Some((effect.number, Confirm { call, rules, estimate, at }))
-                }
-                _ => None,
-            },
-            _ => None,
-        });
-        reply.map(|reply| (reply, counted)).map_err(|no| no.reason)
+        Ok(command)
     }
 
     /// Authorizes a payment that a person is asked about; returns the gate, and the limits that were looked at.
@@ -297,6 +303,15 @@ fn a_call_is_not_permitted_twice_under_one_name_while_its_ledger_does_not_know()
         matches!(denied, Reply::Authorized(authorized) if authorized.reason == Some(Reason::RateLimited))
     );
     assert!(counted.is_none());
+}
+
+#[test]
+fn a_call_that_was_reserved_before_another_of_its_name_was_counted_is_not_permitted() {
+    let mut harness = harness();
+    let second = harness.reserved("one").unwrap();
+    let (_, counted) = harness.pay("one").unwrap();
+    harness.carry(counted.expect("it is counted"));
+    assert_eq!(harness.submit(second).0.unwrap_err().reason, Reason::RequestIdReused);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::delivery::{
     DeliveryEvent, DeliveryFailure, Effect, EffectBody, EffectProgress, Outbox, Purpose, WebhookSourceFact,
     apply_endpoints, mail_caps,
 };
+use crate::limits::RESERVATION_USABLE_MS;
 use crate::run::{Run, remember};
 use crate::session::Session;
 use crate::{Key, OutboxScope, Row, Site, ViewError, WriteRows};
@@ -165,12 +166,25 @@ fn bounced(
     Ok(())
 }
 
-/// An effect has arrived: a mail counts for its hour.
+/// An effect has arrived: a mail counts for its hour, and a call in its ledger.
 fn arrived(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     if let OutboxScope::Session(id) = site.outbox()? {
         mail_caps::count(rows, site.tenant, id, number, site.at)?;
+        counted(rows, site, id, number)?;
     }
     acked(rows, site, number)
+}
+
+/// A ledger counts a call. Its name stays known until everything is too old that was reserved under it before.
+fn counted(rows: &mut dyn WriteRows, site: &Site<'_>, id: SessionId, number: u64) -> Result<(), ViewError> {
+    let effect = rows.outbox_at(&Key::outbox(site.tenant, id, number))?;
+    if let Some(effect) = effect
+        && let EffectBody::Confirm { call, .. } = &effect.body
+    {
+        let until = site.at.after_ms(RESERVATION_USABLE_MS);
+        rows.put(Key::counted(site.tenant, id, *call), Row::Recorded(until));
+    }
+    Ok(())
 }
 
 /// An effect is given up. If it was the request of a gate, its recipient has not been notified of the gate.

@@ -198,7 +198,8 @@ pub enum PolicyEvent {
         #[n(3)]
         at: Time,
     },
-    /// Reservations that nobody confirmed, old replies, counts of mails or the knowledge of a message are given up.
+    /// Reservations that nobody confirmed, old replies, counts of mails, or messages and calls that were known again, are
+    /// given up.
     #[n(14)]
     Swept(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
     /// Other policy documents hold for a definition, or for a session.
