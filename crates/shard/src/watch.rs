@@ -4,10 +4,6 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use switchward_machine::{SessionId, TenantId};
-use switchward_state::approval::ApprovalEvent;
-use switchward_state::catalogue::CatalogueEvent;
-use switchward_state::delivery::DeliveryEvent;
-use switchward_state::work::{OpenItemBody, WorkEvent};
 use switchward_state::{Decision, Event, Scope};
 use tokio::sync::watch;
 
@@ -91,18 +87,15 @@ impl Watchers {
     }
 
     pub(crate) fn moved(&self, decision: &Decision) {
-        if self.credentials.receiver_count() > 0
-            && decision.turns.iter().flat_map(|turn| &turn.events).any(is_of_credentials)
-        {
+        let any =
+            |changes: fn(&Event) -> bool| decision.turns.iter().flat_map(|turn| &turn.events).any(changes);
+        if self.credentials.receiver_count() > 0 && any(Event::changes_credentials) {
             self.credentials.send_replace(());
         }
-        if self.work.receiver_count() > 0 && decision.turns.iter().flat_map(|turn| &turn.events).any(is_work)
-        {
+        if self.work.receiver_count() > 0 && any(Event::changes_work) {
             self.work.send_replace(());
         }
-        if self.outbox.receiver_count() > 0
-            && decision.turns.iter().flat_map(|turn| &turn.events).any(is_of_outbox)
-        {
+        if self.outbox.receiver_count() > 0 && any(Event::changes_outbox) {
             self.outbox.send_replace(());
         }
         if self.count.load(Ordering::Acquire) == 0 {
@@ -119,46 +112,31 @@ impl Watchers {
     }
 }
 
-/// Returns true if an event may end what a key allows.
-fn is_of_credentials(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Catalogue(CatalogueEvent::KeyRevoked(_))
-            | Event::Catalogue(CatalogueEvent::TenantChanged(..))
-            | Event::Catalogue(CatalogueEvent::Tenants(_))
-    )
-}
-
-/// Returns true if an event changes which effects are to go out.
-fn is_of_outbox(event: &Event) -> bool {
-    if let Event::Delivery(DeliveryEvent::Queued { effect }) = event {
-        return !effect.body.inner();
-    }
-    matches!(
-        event,
-        Event::Delivery(DeliveryEvent::Acked { .. })
-            | Event::Delivery(DeliveryEvent::Failed { .. })
-            | Event::Delivery(DeliveryEvent::Retried { .. })
-            | Event::Delivery(DeliveryEvent::Deferred { .. })
-            | Event::Delivery(DeliveryEvent::Held { .. })
-    )
-}
-
-/// Returns true if an event changes which work can be taken.
-fn is_work(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Work(WorkEvent::Opened { body: OpenItemBody::Work(_), .. })
-            | Event::Work(WorkEvent::Released { .. })
-            | Event::Work(WorkEvent::Done { .. })
-            | Event::Work(WorkEvent::Closed { .. })
-            | Event::Approval(ApprovalEvent::Voided { .. })
-    )
-}
-
 #[cfg(test)]
 mod tests {
+    use switchward_machine::{OpenId, Time};
+    use switchward_state::work::WorkEvent;
+    use switchward_state::{Actor, Level, Reply, TurnRecord};
+
     use super::*;
+
+    #[test]
+    fn a_decision_wakes_only_those_that_its_events_concern() {
+        let watchers = Watchers::default();
+        let (tenant, id) = (TenantId(1), SessionId::from_key(TenantId(1), "s"));
+        let watched = [watchers.watch_work(), watchers.watch_outbox(), watchers.watch_credentials()];
+        let turn = TurnRecord {
+            tenant,
+            scope: Scope::Session(id),
+            by: Actor::server(),
+            request: None,
+            reply: Reply::Done,
+            events: vec![WorkEvent::Released { item: OpenId(1), lapsed: false }.into()],
+        };
+        watchers.moved(&Decision::new(Level::FIRST, Time(1), vec![turn]));
+        let woken = watched.map(|one| one.0.has_changed().expect("the watchers are here"));
+        assert_eq!(woken, [true, false, false]);
+    }
 
     #[tokio::test]
     async fn rows_that_are_replaced_as_a_whole_wake_every_watcher() {

@@ -66,6 +66,46 @@ impl Event {
         }
     }
 
+    /// Returns true if the event changes which effects are to go out.
+    #[must_use]
+    pub fn changes_outbox(&self) -> bool {
+        match self {
+            Self::Delivery(event) => event.changes_outbox(),
+            Self::Session(_)
+            | Self::Run(_)
+            | Self::Approval(_)
+            | Self::Work(_)
+            | Self::Policy(_)
+            | Self::Catalogue(_) => false,
+        }
+    }
+
+    /// Returns true if the event changes which work can be taken.
+    #[must_use]
+    pub fn changes_work(&self) -> bool {
+        match self {
+            Self::Work(event) => event.changes_work(),
+            Self::Approval(event) => event.changes_work(),
+            Self::Session(_) | Self::Run(_) | Self::Delivery(_) | Self::Policy(_) | Self::Catalogue(_) => {
+                false
+            }
+        }
+    }
+
+    /// Returns true if the event may end what a key allows.
+    #[must_use]
+    pub fn changes_credentials(&self) -> bool {
+        match self {
+            Self::Catalogue(event) => event.changes_credentials(),
+            Self::Session(_)
+            | Self::Run(_)
+            | Self::Approval(_)
+            | Self::Work(_)
+            | Self::Delivery(_)
+            | Self::Policy(_) => false,
+        }
+    }
+
     /// The run that the event is about, if readers are shown which; `None` if it is about no run, or if none is shown.
     #[must_use]
     pub fn run(&self) -> Option<RunId> {

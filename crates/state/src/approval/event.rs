@@ -183,4 +183,25 @@ impl ApprovalEvent {
             | Self::Votes(_) => None,
         }
     }
+
+    /// Returns true if the event changes which work can be taken.
+    #[must_use]
+    pub fn changes_work(&self) -> bool {
+        match self {
+            Self::Voided { .. } => true,
+            Self::Opened { .. }
+            | Self::Closed { .. }
+            | Self::Commented { .. }
+            | Self::Escalated { .. }
+            | Self::Lapsed { .. }
+            | Self::Reminded { .. }
+            | Self::Answered { .. }
+            | Self::ReplyRecorded(_)
+            | Self::ReplyAnswered { .. }
+            | Self::AudienceSet { .. }
+            | Self::RemindersSet { .. }
+            | Self::PageCodes(_)
+            | Self::Votes(_) => false,
+        }
+    }
 }

@@ -65,3 +65,23 @@ pub enum CatalogueEvent {
     #[n(12)]
     VotersPlaced(#[n(0)] Box<ClusterMap>),
 }
+
+impl CatalogueEvent {
+    /// Returns true if the event may end what a key allows.
+    #[must_use]
+    pub fn changes_credentials(&self) -> bool {
+        match self {
+            Self::KeyRevoked(_) | Self::TenantChanged(..) | Self::Tenants(_) => true,
+            Self::MachineInstalled { .. }
+            | Self::TenantCreated(_)
+            | Self::KeyCreated(_)
+            | Self::VersionDeployed { .. }
+            | Self::Versions(_)
+            | Self::Assistants(_)
+            | Self::TenancyPut(_)
+            | Self::ClusterChanged(_)
+            | Self::LevelRaised(_)
+            | Self::VotersPlaced(_) => false,
+        }
+    }
+}

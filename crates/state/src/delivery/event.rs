@@ -134,6 +134,23 @@ impl DeliveryEvent {
         }
     }
 
+    /// Returns true if the event changes which effects are to go out. The server's own effects never do.
+    #[must_use]
+    pub fn changes_outbox(&self) -> bool {
+        match self {
+            Self::Queued { effect } => !effect.body.inner(),
+            Self::Acked { .. }
+            | Self::Failed { .. }
+            | Self::Retried { .. }
+            | Self::Deferred { .. }
+            | Self::Held { .. } => true,
+            Self::Dismissed { .. }
+            | Self::MailBounced { .. }
+            | Self::EndpointNoted { .. }
+            | Self::WebhookSources(_) => false,
+        }
+    }
+
     /// The run that queued the effect; `None` for what happens to it later.
     #[must_use]
     pub fn run(&self) -> Option<RunId> {

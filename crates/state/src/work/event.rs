@@ -99,4 +99,17 @@ impl WorkEvent {
             Self::Closed { .. } | Self::Leased { .. } | Self::Released { .. } => None,
         }
     }
+
+    /// Returns true if the event changes which work can be taken.
+    #[must_use]
+    pub fn changes_work(&self) -> bool {
+        match self {
+            Self::Opened { body, .. } => match body {
+                OpenItemBody::Work(_) => true,
+                OpenItemBody::Wait(_) | OpenItemBody::Timer(_) => false,
+            },
+            Self::Closed { .. } | Self::Released { .. } | Self::Done { .. } => true,
+            Self::Leased { .. } => false,
+        }
+    }
 }
