@@ -157,8 +157,8 @@ pub(crate) fn reach(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Stop> {
     let dead = unreached(turn.rows, turn.tenant(), turn.session_id()?, &open)?;
     let alive = |one: &String| !dead.iter().any(|dead| dead.eq_ignore_ascii_case(one));
     let people = turn.directory()?;
-    let hers = |one: &str| asked.to.iter().any(|known| alive(known) && people.one_person(known, one));
-    let lost = votes::out_of_reach(&open, &people, hers);
+    let theirs = |one: &str| asked.to.iter().any(|known| alive(known) && people.one_person(known, one));
+    let lost = votes::out_of_reach(&open, &people, theirs);
     let is_lost = lost.is_some();
     if let Some(trouble) = lost {
         turn.emit(SessionEvent::Warned { warning: SessionWarning::AtGate { gate, trouble } })?;
