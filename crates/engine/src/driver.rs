@@ -1,4 +1,5 @@
-//! Moves: nodes are left and entered and runs end only here. A run goes on for as long as nobody is needed.
+//! Moves: nodes are left and entered only here, and a run that moves ends here. It goes on for as long as nobody is needed.
+//! Runs that are abandoned end where they are given up: `acts/spawn.rs`, `session/switch_run.rs`.
 
 use switchward_machine::{
     ActIx, EndReason, Ending, Exit, ExitIx, NoExit, Node, NodeIx, Port, RunId, Status, Target, Trigger,

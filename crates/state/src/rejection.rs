@@ -10,7 +10,8 @@ pub struct Rejection {
     /// The stable code.
     #[n(0)]
     pub reason: Reason,
-    /// A sentence for developers, beside the rule that refuses. People read what `messages` makes of the reason and facts.
+    /// A sentence for developers, beside the rule that refuses; the API and the command line show it as it is. On pages
+    /// people read what `messages` makes of the reason and facts.
     #[n(1)]
     pub message: String,
     /// What would have been allowed, if that is a closed list.
