@@ -66,11 +66,12 @@ enum Route {
 }
 
 struct Open {
-    _permit: OwnedSemaphorePermit,
     stream: Arc<dyn PeerStream>,
     answers: BoxStream<'static, Result<Bytes, PeerError>>,
     /// When the last append was sent.
     used: Instant,
+    /// The last field: fields are dropped in their order, and the stream is closed before another one may be opened.
+    _permit: OwnedSemaphorePermit,
 }
 
 /// An encoded append that is not sent yet.
@@ -341,6 +342,52 @@ impl Open {
             let answer = stream.recv().await.transpose()?;
             Some((answer, stream))
         });
-        Self { _permit: permit, stream, answers: Box::pin(answers), used: Instant::now() }
+        Self { stream, answers: Box::pin(answers), used: Instant::now(), _permit: permit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use parking_lot::Mutex;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// A stream that notes how many permits are free when it is closed.
+    struct Closing {
+        permits: Arc<Semaphore>,
+        free: Arc<Mutex<Option<usize>>>,
+    }
+
+    impl Drop for Closing {
+        fn drop(&mut self) {
+            *self.free.lock() = Some(self.permits.available_permits());
+        }
+    }
+
+    #[async_trait]
+    impl PeerStream for Closing {
+        async fn send(&self, _: Bytes) -> Result<(), PeerError> {
+            Ok(())
+        }
+
+        async fn finish(&self) -> Result<(), PeerError> {
+            Ok(())
+        }
+
+        async fn recv(&self) -> Result<Option<Bytes>, PeerError> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn a_stream_is_closed_before_its_permit_is_free() {
+        let permits = Arc::new(Semaphore::new(1));
+        let free: Arc<Mutex<Option<usize>>> = Arc::default();
+        let permit = Arc::clone(&permits).try_acquire_owned().unwrap();
+        let stream = Closing { permits: Arc::clone(&permits), free: Arc::clone(&free) };
+        drop(Open::of(Arc::new(stream), permit));
+        assert_eq!((*free.lock(), permits.available_permits()), (Some(0), 1));
     }
 }
