@@ -181,7 +181,7 @@ fn a_snapshot_is_refused_that_would_fill_the_disk() {
     let runtime = callers();
     runtime.block_on(async {
         let (leader, snapshot) = snapshot(&trio).await;
-        // No disk has so much free space.
+        // More than any disk has.
         let disk = DiskOptions { min_free_bytes: 0, reserve_bytes: u64::MAX };
         let (_folder, group) = fresh(&trio.network, disk).await;
         let vote = Vote::new_committed(snapshot.meta.last_log_id.unwrap().leader_id.term, leader);
