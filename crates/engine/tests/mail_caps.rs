@@ -261,6 +261,25 @@ fn a_request_that_was_dismissed_has_notified_nobody() {
 }
 
 #[test]
+fn who_has_a_later_request_is_notified_when_an_earlier_one_is_dismissed() {
+    let mut shard = Shard::new();
+    let (id, kim) = (SessionId([99; 16]), "kim@acme.example".to_owned());
+    let start = Start { escalation: vec![kim.clone()], ..start(shard.machine, vec![kim]) };
+    shard.execute("one", Scope::Session(id), Body::Session(SessionCommand::Start(start)));
+    let answer = Answer { answer: "help".into(), state: None, note: String::new() };
+    let (gate, first) =
+        queued(shard.execute("one", Scope::Session(id), Body::Run(RunCommand::Answer(answer))));
+    let number = first[0].number;
+    let fail = FailEffect { number, code: FailureCode::MailNotConfigured, detail: None, round: None };
+    let fail = Body::Delivery(DeliveryCommand::FailEffect(fail));
+    let (_, later) = queued(shard.execute("", Scope::Session(id), fail));
+    shard.sent(id, &later[0]);
+    let dismiss = Body::Delivery(DeliveryCommand::DismissEffect(DismissEffect { number }));
+    shard.execute("operator", Scope::Session(id), dismiss);
+    assert_eq!(shard.warnings(id, gate), (false, Vec::new()));
+}
+
+#[test]
 fn a_count_is_kept_with_the_rows_and_removed_when_its_hour_is_over() {
     let mut shard = Shard::new();
     let (id, _, mails) = shard.ask("one", &["kim@acme.example"]);

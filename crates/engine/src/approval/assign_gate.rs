@@ -338,18 +338,20 @@ fn asked_now(
     let gone = |one: &str| from.iter().any(|former| former.eq_ignore_ascii_case(one));
     // A number of its own: if a part comes back, what its holder was sent before stays void.
     let request = before.request + 1;
-    let mut now =
-        GateRequest { to: Vec::new(), last: Vec::new(), open: others_may, request, ..before.clone() };
+    let mut now = GateRequest { open: others_may, request, ..before.clone() };
+    (now.to, now.last, now.newest) = (Vec::new(), Vec::new(), Vec::new());
     let first = before.to.iter().position(|one| gone(one));
     for (at, one) in before.to.iter().enumerate() {
-        let (one, last) = if first == Some(at) {
-            (to, request)
+        let (one, last, newest) = if first == Some(at) {
+            (to, request, 0)
         } else {
-            (one.as_str(), before.last.get(at).copied().unwrap_or_default())
+            let last = before.last.get(at).copied().unwrap_or_default();
+            (one.as_str(), last, before.newest.get(at).copied().unwrap_or_default())
         };
         if !gone(one) && now.request_of(one).is_none() {
             now.to.push(one.to_owned());
             now.last.push(last);
+            now.newest.push(newest);
         }
     }
     if now.to.is_empty() {

@@ -173,6 +173,10 @@ pub struct GateRequest {
     /// Whose request was dismissed before it arrived, and who was sent none since: addresses.
     #[cbor(n(18), default, skip_if = "Vec::is_empty")]
     pub dismissed: Vec<String>,
+    /// The effect that asked each of `to` last in a request after the first; 0 for who was sent only the first, as for those
+    /// behind its end.
+    #[cbor(n(19), default, skip_if = "Vec::is_empty")]
+    pub newest: Vec<u64>,
 }
 
 /// The codes by which one person's decision page recognises them. A code itself is kept nowhere: it follows from the page's
@@ -276,6 +280,7 @@ impl GateRequest {
             request: 0,
             listed: Listed::default(),
             dismissed: Vec::new(),
+            newest: Vec::new(),
         }
     }
 
@@ -300,6 +305,12 @@ impl GateRequest {
     pub fn request_of(&self, person: &str) -> Option<u32> {
         let at = self.to.iter().position(|known| known.eq_ignore_ascii_case(person))?;
         Some(self.last.get(at).copied().unwrap_or_default())
+    }
+
+    /// The effect by which a person was asked last, if they were asked in a request after the first.
+    pub(crate) fn newest_of(&self, person: &str) -> Option<u64> {
+        let at = self.to.iter().position(|known| known.eq_ignore_ascii_case(person))?;
+        self.newest.get(at).copied()
     }
 
     /// The digest of the request as it is shown, with the values that it shows.

@@ -137,6 +137,8 @@ fn asks(rows: &mut dyn WriteRows, gate: &Key, to: &str, number: u64) -> Result<(
         if let Some(at) = at.filter(|_| asked.request > 0) {
             asked.last.resize(asked.last.len().max(at + 1), 0);
             asked.last[at] = asked.request;
+            asked.newest.resize(asked.newest.len().max(at + 1), 0);
+            asked.newest[at] = number;
         }
     }
     Ok(())
@@ -187,7 +189,8 @@ fn counted(rows: &mut dyn WriteRows, site: &Site<'_>, id: SessionId, number: u64
     Ok(())
 }
 
-/// An effect is given up. If it was the request of a gate, its recipient has not been notified of the gate.
+/// An effect is given up. If it was the newest request that its recipient was sent at a gate, they have not been notified of
+/// the gate.
 fn dismissed(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), ViewError> {
     let effect = rows.outbox_at(&Key::outbox(site.tenant, site.outbox()?, number))?;
     if let Some(effect) = effect
@@ -196,6 +199,7 @@ fn dismissed(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(
         let key = Key::item(site.tenant, site.session()?, *gate);
         if rows.gate_at(&key)?.is_some()
             && let Some(asked) = &mut rows.gate_at_mut(&key)?.body.asked
+            && asked.newest_of(to).is_none_or(|newest| number >= newest)
             && !asked.dismissed.iter().any(|known| known.eq_ignore_ascii_case(to))
         {
             asked.dismissed.push(to.clone());

@@ -374,6 +374,7 @@ fn asked() -> GateRequest {
         request: 2,
         listed: Listed::default(),
         dismissed: Vec::new(),
+        newest: Vec::new(),
     }
 }
 

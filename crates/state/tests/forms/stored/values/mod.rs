@@ -59,11 +59,20 @@ pub(crate) fn position() -> Option<Box<Position>> {
     }))
 }
 
-/// A gate with people who were notified of its closing.
+/// A gate with people who were notified of its closing, and with one whose newest request was dismissed.
 fn notified_and_bounced() -> GateRequest {
     let notified = vec!["ann@example.com".into()];
     let bounced = vec![Bounced { to: "lead@example.com".into(), proved: false }];
-    GateRequest { last: vec![1], open: true, closed_notified: notified, bounced, ..asked() }
+    let (dismissed, newest) = (vec!["kim@example.com".into()], vec![9]);
+    GateRequest {
+        last: vec![1],
+        open: true,
+        closed_notified: notified,
+        bounced,
+        dismissed,
+        newest,
+        ..asked()
+    }
 }
 
 fn tenancy() -> Tenancy {
