@@ -1,5 +1,6 @@
 //! The working object of one command.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use switchward_expr::{Fuel, Patterns};
 use switchward_machine::{
@@ -7,7 +8,7 @@ use switchward_machine::{
     reserved_keys::REPLY_TOKEN,
 };
 use switchward_state::approval::{MailKey, MailToken, Settled, TokenUse};
-use switchward_state::catalogue::Directory;
+use switchward_state::catalogue::{Directory, Tenancy};
 use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, EffectSource};
 use switchward_state::limits::{CALL_DEPTH_MAX, EVENT_FUEL, TURN_FUEL};
 use switchward_state::run::Run;
@@ -195,9 +196,8 @@ impl<'a, 'b> Turn<'a, 'b> {
     }
 
     /// Who is who in the tenant.
-    pub(crate) fn directory(&self) -> Result<Directory, ViewError> {
-        let tenancy = self.rows.tenancy_at(&Key::tenancy(self.tenant()))?;
-        Ok(tenancy.map(|known| known.directory.clone()).unwrap_or_default())
+    pub(crate) fn directory(&self) -> Result<DirectoryRow, ViewError> {
+        DirectoryRow::of(self.rows, self.tenant())
     }
 
     /// What holds for the gates of a run, by the start and the directory.
@@ -310,10 +310,27 @@ pub(crate) fn settled(
     run: RunId,
 ) -> Result<Settled, ViewError> {
     let names = definitions(rows, tenant, id, run)?;
-    let tenancy = rows.tenancy_at(&Key::tenancy(tenant))?;
-    let none = Directory::default();
-    let directory = tenancy.as_deref().map_or(&none, |tenancy| &tenancy.directory);
-    Ok(Settled::of(&session.start_settings(), &names, directory))
+    Ok(Settled::of(&session.start_settings(), &names, &*DirectoryRow::of(rows, tenant)?))
+}
+
+/// Who is who in a tenant, as its row says; nobody if it has none. All who read the row share what is known of its names.
+pub(crate) struct DirectoryRow {
+    tenancy: Option<SharedRow<Tenancy>>,
+    none: Directory,
+}
+
+impl DirectoryRow {
+    pub(crate) fn of(rows: &dyn ReadRows, tenant: TenantId) -> Result<Self, ViewError> {
+        Ok(Self { tenancy: rows.tenancy_at(&Key::tenancy(tenant))?, none: Directory::default() })
+    }
+}
+
+impl Deref for DirectoryRow {
+    type Target = Directory;
+
+    fn deref(&self) -> &Directory {
+        self.tenancy.as_deref().map_or(&self.none, |tenancy| &tenancy.directory)
+    }
 }
 
 /// The definition of a run, and those by which it was called, the nearest first.

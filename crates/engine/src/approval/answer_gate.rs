@@ -14,7 +14,7 @@ use crate::turn::{Stop, Turn, check_size};
 pub(crate) fn run(turn: &mut Turn<'_, '_>, answer: &AnswerGate) -> Result<Reply, Stop> {
     let open = open_gate(turn, answer.gate)?;
     proved(turn, answer.gate, &open, answer.proof.as_ref())?;
-    may_decide(&turn.command.actor, &open, &turn.directory()?)?;
+    may_decide(&turn.command.actor, &open, &*turn.directory()?)?;
     is_meant(&open, answer.shown, &answer.comment)?;
     resolution_of(&resolve::spec_of(turn, &open)?, Decision::Answer)?;
     if answer.answer.is_null() {

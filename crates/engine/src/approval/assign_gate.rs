@@ -84,7 +84,7 @@ pub(crate) fn by_reply(turn: &mut Turn<'_, '_>, at: &AtGate<'_>) -> Result<Optio
     let by = Decider { by: actor.subject.clone(), via };
     let order = Order { from, to, comment: &comment };
     // What a requester writes assigns nothing, also if an operator passes it on.
-    let own = not_requester(&reply.from, open, &turn.directory()?);
+    let own = not_requester(&reply.from, open, &*turn.directory()?);
     let checked = own.map_err(Stop::from).and_then(|()| check(turn, gate, open, actor, &order));
     let copy = Box::new(open.clone());
     let outcome = match checked {
@@ -263,7 +263,7 @@ fn receiver(turn: &Turn<'_, '_>, name: &str) -> Result<Option<String>, Stop> {
     }
     let plain = !name.is_empty()
         && !name.contains(|character: char| character.is_whitespace() || character.is_control());
-    let known = people.holds(name) || (people == Directory::default() && takes_any(turn)?);
+    let known = people.holds(name) || (*people == Directory::default() && takes_any(turn)?);
     Ok((plain && known).then(|| name.to_owned()))
 }
 

@@ -106,7 +106,7 @@ fn found(
     let to = &people.to;
     if to.is_empty() {
         let owner = format!("{OF_OWNER}{}", turn.run(run)?.definition);
-        let missed = turn.directory()? != Directory::default() || !turn.session()?.audience.is_empty();
+        let missed = *turn.directory()? != Directory::default() || !turn.session()?.audience.is_empty();
         return Ok(Err(missed.then_some(NoAudience::NoAddress { owner })));
     }
     let excess = capacity::mails(turn, to.len(), mail_bytes(to, subject, ""))?;

@@ -118,7 +118,7 @@ pub(crate) fn answered(
     if gate {
         let Some(open) = turn.rows.gate(turn.tenant(), turn.session_id()?, to)? else { return Ok(()) };
         let open = OpenGate::clone(&open);
-        if open.body.has_lost(&from, &turn.directory()?) {
+        if open.body.has_lost(&from, &*turn.directory()?) {
             // They were removed from the directory while the model was asked.
             let Some(asked) = &open.body.asked else { return Ok(()) };
             let notice = Notice::NotCounted { why: NotCounted::NoLongerRecipient };

@@ -19,14 +19,14 @@ use crate::turn::{Stop, Turn, check_text};
 pub(crate) fn run(turn: &mut Turn<'_, '_>, decide: &DecideGate) -> Result<Reply, Stop> {
     let open = open_gate(turn, decide.gate)?;
     proved(turn, decide.gate, &open, decide.proof.as_ref())?;
-    entitled(&turn.command.actor, &open, decide, &turn.directory()?)?;
+    entitled(&turn.command.actor, &open, decide, &*turn.directory()?)?;
     let spec = resolve::spec_of(turn, &open)?;
     let resolve = resolution_of(&spec, decide.decision)?;
     if decide.decision == Decision::Answer {
         return Err(unsaid().into());
     }
     let grants = *resolve == Resolve::Grant
-        && votes::would_decide(&open, &turn.command.actor.subject, &turn.directory()?);
+        && votes::would_decide(&open, &turn.command.actor.subject, &*turn.directory()?);
     let grant = if grants { Some(granting(turn, decide, &open)?) } else { None };
     let (by, comment) = (turn.command.actor.subject.clone(), decide.comment.clone());
     let via = via(decide.proof.as_ref());
@@ -78,7 +78,7 @@ pub(crate) fn has_token(
     let person = turn.command.actor.subject.as_str();
     let request = open.body.asked.as_ref().and_then(|asked| asked.request_of(person));
     if token.about == gate && request == Some(token.request) && turn.made(token, TokenUse::Page, person)? {
-        if open.body.has_lost(person, &turn.directory()?) {
+        if open.body.has_lost(person, &*turn.directory()?) {
             return Err(not_listed(person).into());
         }
         return Ok(());
@@ -110,7 +110,7 @@ pub(crate) fn open_gate(turn: &Turn<'_, '_>, gate: OpenId) -> Result<OpenGate, S
     let session = turn.session()?;
     let id = turn.session_id()?;
     if let Some(closed) = turn.rows.closed_at(&Key::closed(turn.tenant(), id, gate))? {
-        addressed(&turn.command.actor, &closed.open, &turn.directory()?)?;
+        addressed(&turn.command.actor, &closed.open, &*turn.directory()?)?;
         return Err(resolved(&closed).into());
     }
     let open = turn.rows.gate(turn.tenant(), id, gate)?;

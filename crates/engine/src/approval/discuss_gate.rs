@@ -16,7 +16,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, discuss: &DiscussGate) -> Result<Repl
     let open = open_gate(turn, discuss.gate)?;
     proved(turn, discuss.gate, &open, discuss.proof.as_ref())?;
     has_a_say(&turn.command.actor)?;
-    not_removed(&turn.command.actor.subject, &open, &turn.directory()?)?;
+    not_removed(&turn.command.actor.subject, &open, &*turn.directory()?)?;
     is_meant(&open, discuss.shown, &discuss.comment)?;
     let (gate, by, comment) = (discuss.gate, turn.command.actor.subject.clone(), discuss.comment.clone());
     let spec = resolve::spec_of(turn, &open)?;
@@ -24,7 +24,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, discuss: &DiscussGate) -> Result<Repl
         None => turn.emit(ApprovalEvent::Commented { gate, by, comment })?,
         Some(Resolve::PassOn) => discussion::pass_on(turn, gate, &open, &by, comment)?,
         Some(resolve) => {
-            may_decide(&turn.command.actor, &open, &turn.directory()?)?;
+            may_decide(&turn.command.actor, &open, &*turn.directory()?)?;
             let given =
                 GateDecision { decision: Decision::Discuss, by, comment, via: via(discuss.proof.as_ref()) };
             resolve::close(turn, gate, &open, &given)?;

@@ -53,7 +53,7 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, enter: &EnterPageCode) -> Result<Re
 fn page(turn: &Turn<'_, '_>, token: &MailToken) -> Result<(OpenGate, GateRequest), Stop> {
     let open = open_gate(turn, token.about)?;
     has_token(turn, token.about, &open, token)?;
-    may_decide(&turn.command.actor, &open, &turn.directory()?)?;
+    may_decide(&turn.command.actor, &open, &*turn.directory()?)?;
     let asked = open.body.asked.clone();
     let asked = asked.ok_or_else(|| Rejection::new(Reason::NotFound, "the gate asks nobody"))?;
     Ok((open, asked))

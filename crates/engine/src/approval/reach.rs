@@ -11,7 +11,7 @@ use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Key, ReadRows, ViewError};
 
 use crate::approval::{rounds, votes};
-use crate::turn::{Stop, Turn};
+use crate::turn::{DirectoryRow, Stop, Turn};
 
 /// Whose mails about an open gate have come back, are dead letters or were dismissed: addresses, each once.
 pub(crate) fn unreached(
@@ -69,8 +69,7 @@ impl Reach {
         open: &OpenGate,
     ) -> Result<Self, ViewError> {
         let unreached = unreached(rows, tenant, session, open)?;
-        let people = rows.tenancy_at(&Key::tenancy(tenant))?.map(|known| known.directory.clone());
-        let people = people.unwrap_or_default();
+        let people = DirectoryRow::of(rows, tenant)?;
         let gone = |one: &String| unreached.iter().any(|known| known.eq_ignore_ascii_case(one));
         let own =
             |one: &String| open.body.kind.needs_another() && people.one_person(one, &open.body.requester);

@@ -303,7 +303,7 @@ fn is_own(turn: &Turn<'_, '_>, open: &OpenGate, from: &str) -> Result<bool, Stop
 }
 
 fn is_lost(turn: &Turn<'_, '_>, open: &OpenGate, from: &str) -> Result<bool, Stop> {
-    Ok(open.body.has_lost(from, &turn.directory()?))
+    Ok(open.body.has_lost(from, &*turn.directory()?))
 }
 
 /// The newest request that is open and was sent to this address, else the newest that was.

@@ -38,7 +38,9 @@ pub(crate) fn send(turn: &mut Turn<'_, '_>, key: &Key, gate: OpenId) -> Result<(
     let dead = unreached(turn.rows, turn.tenant(), turn.session_id()?, &open)?;
     let reachable = |one: &&String| !dead.iter().any(|known| known.eq_ignore_ascii_case(one));
     let people = turn.directory()?;
-    let may_decide = |one: &&String| !asked.has_voted(one, &people) && !asked.listed.has_lost(one, &people);
+    let lost = asked.listed.lost(&people);
+    let is_lost = |one: &str| lost.iter().any(|known| known.eq_ignore_ascii_case(one));
+    let may_decide = |one: &&String| !asked.has_voted(one, &people) && !is_lost(one);
     let waited_for = |one: &&String| reachable(one) && may_decide(one);
     let mut to: Vec<String> = asked.to.iter().filter(waited_for).cloned().collect();
     let over = capacity::mails(turn, to.len(), mail_bytes(&to, &asked.subject, &asked.body))?;

@@ -99,7 +99,9 @@ fn escalate(
     let directory = turn.directory()?;
     let mut listed = asked.listed.clone();
     listed.add(&directory.listed(&names, &to));
-    to.retain(|one| !asked.has_voted(one, &directory) && !listed.has_lost(one, &directory));
+    let lost = listed.lost(&directory);
+    let is_lost = |one: &String| lost.iter().any(|known| known.eq_ignore_ascii_case(one));
+    to.retain(|one| !asked.has_voted(one, &directory) && !is_lost(one));
     let known = |one: &String| asked.to.iter().any(|known| known.eq_ignore_ascii_case(one));
     let mut new: Vec<String> = to.iter().filter(|one| !known(one)).cloned().collect();
     new.truncate(ADDRESSEES_MAX.saturating_sub(asked.to.len()));

@@ -199,7 +199,7 @@ pub(crate) fn escalated(turn: &mut Turn<'_, '_>, gate: OpenId) -> Result<(), Sto
     let Some(voting) = open.body.asked.as_ref().and_then(|asked| asked.voting.as_ref()) else {
         return Ok(());
     };
-    let need = Tally::of(&open, voting.quorum, None, &turn.directory()?).need();
+    let need = Tally::of(&open, voting.quorum, None, &*turn.directory()?).need();
     if need != voting.need {
         turn.emit(ApprovalEvent::Votes(VoteFact::Needed { gate, need }))?;
     }

@@ -6,10 +6,9 @@
 
 use switchward_machine::{Digest, Micros, Resolve, SessionId, Time};
 use switchward_state::approval::{ApprovalCommand, DecideGate, ProposedCall, RecordReply};
-use switchward_state::catalogue::Directory;
 use switchward_state::policy::{Args, Authorize, LedgerRule, PolicyCommand, Shortage};
 use switchward_state::session::Session;
-use switchward_state::{Body, Command, Key, Level, ReadRows, Reason, Scope, View, ViewError};
+use switchward_state::{Body, Command, Level, ReadRows, Reason, Scope, View, ViewError};
 
 use crate::approval::decide_gate::entitled;
 use crate::approval::{record_reply, votes};
@@ -18,7 +17,7 @@ use crate::policy::authorize::well_formed;
 use crate::policy::in_force::in_force;
 use crate::policy::judge::{PolicyDecision, judge};
 use crate::stamp::Stamp;
-use crate::turn::{Stop, Turn};
+use crate::turn::{DirectoryRow, Stop, Turn};
 use crate::working::Working;
 
 /// What must be asked first.
@@ -120,7 +119,7 @@ fn plan_decide(view: &dyn View, command: &Command, decide: &DecideGate) -> Resul
     let Scope::Session(id) = command.scope else { return Ok(Plan::Direct) };
     let Some(session) = rows.session(command.tenant, id)? else { return Ok(Plan::Direct) };
     let Some(open) = rows.gate(command.tenant, id, decide.gate)? else { return Ok(Plan::Direct) };
-    let people = directory(rows, command)?;
+    let people = DirectoryRow::of(rows, command.tenant)?;
     let refused = moved_on(command, &session) || entitled(&command.actor, &open, decide, &people).is_err();
     if refused || known(rows, command)? {
         return Ok(Plan::Direct);
@@ -138,7 +137,7 @@ fn reserving(
     decide: &DecideGate,
 ) -> Result<Plan, ViewError> {
     let Some(open) = rows.gate(command.tenant, id, decide.gate)? else { return Ok(Plan::Direct) };
-    if !votes::would_decide(&open, by, &directory(rows, command)?) {
+    if !votes::would_decide(&open, by, &*DirectoryRow::of(rows, command.tenant)?) {
         return Ok(Plan::Direct);
     }
     match asked_call(rows, command, id, decide)? {
@@ -182,12 +181,6 @@ pub(crate) fn asked_call(
 /// Whether the session has moved since the caller looked.
 fn moved_on(command: &Command, session: &Session) -> bool {
     command.expected_sequence.is_some_and(|seen| !session.is_seen_at(seen))
-}
-
-/// The directory of the command's tenant; empty if the tenant has none.
-fn directory(rows: &dyn ReadRows, command: &Command) -> Result<Directory, ViewError> {
-    let tenancy = rows.tenancy_at(&Key::tenancy(command.tenant))?;
-    Ok(tenancy.map(|known| known.directory.clone()).unwrap_or_default())
 }
 
 fn known(rows: &dyn ReadRows, command: &Command) -> Result<bool, ViewError> {

@@ -38,7 +38,8 @@ impl DirectoryService for Api {
             sources: one.sources,
         };
         let event_bindings = requested.event_bindings.into_iter().map(binding).collect();
-        let directory = Directory { entries, audience: requested.audience, event_bindings };
+        let audience = requested.audience;
+        let directory = Directory { entries, audience, event_bindings, ..Directory::default() };
         let key = sealing::mail_key(&call.api.cluster.ring(), call.caller.tenant);
         let body = Body::Catalogue(CatalogueCommand::PutDirectory(PutDirectory {
             directory,

@@ -53,9 +53,10 @@ impl Listed {
         has(&self.to, address) && !self.names.iter().any(|name| has(&people.leads_to(name), address))
     }
 
-    /// The addresses that it has lost.
-    pub(crate) fn lost(&self, people: &Directory) -> Vec<String> {
-        let now: Vec<String> = self.names.iter().flat_map(|name| people.leads_to(name)).collect();
+    /// The addresses that it has lost, see [`has_lost`](Self::has_lost).
+    #[must_use]
+    pub fn lost(&self, people: &Directory) -> Vec<String> {
+        let now: Vec<&str> = self.names.iter().flat_map(|name| people.leads_to(name)).collect();
         self.to.iter().filter(|one| !has(&now, one)).cloned().collect()
     }
 }
@@ -80,16 +81,16 @@ impl Directory {
 
     /// The addresses to which a name of [`Listed`] leads now: an entry's members and those whom its settings name, an address
     /// that the directory holds, or the default audience.
-    fn leads_to(&self, name: &str) -> Vec<String> {
+    fn leads_to<'a>(&'a self, name: &'a str) -> Vec<&'a str> {
         if name.is_empty() {
-            return self.all(&self.audience);
+            return self.all_led(&self.audience);
         }
         let Some(entry) = self.entry(name) else {
-            return if self.holds(name) { vec![name.to_owned()] } else { Vec::new() };
+            return if self.holds(name) { vec![name] } else { Vec::new() };
         };
-        let mut led = self.addresses(name);
+        let mut led: Vec<&str> = self.led(name).collect();
         for list in [&entry.settings.audience, &entry.settings.escalation] {
-            led.extend(self.all(list));
+            led.extend(self.all_led(list));
         }
         led
     }
@@ -101,8 +102,8 @@ fn push(list: &mut Vec<String>, one: &str) {
     }
 }
 
-fn has(list: &[String], one: &str) -> bool {
-    list.iter().any(|known| known.eq_ignore_ascii_case(one))
+fn has(list: &[impl AsRef<str>], one: &str) -> bool {
+    list.iter().any(|known| known.as_ref().eq_ignore_ascii_case(one))
 }
 
 #[cfg(test)]

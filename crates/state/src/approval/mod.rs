@@ -33,7 +33,7 @@ pub use mail_token::{MAIL_TOKEN_BYTES_MAX, MailKey, MailToken, NoMailToken, Sign
 pub use notice::{Closing, Decider, NotCounted, Notice, Progress, Receipt, ReplyOutcome};
 pub use origin_reason::OriginReason;
 pub use page_code_events::{PageCodeFact, PageCodeStep};
-pub(crate) use person::mailbox;
+pub(crate) use person::{Persons, mailbox};
 pub use quorum::{Quorum, Vote, Voting};
 pub use reminders::Reminders;
 pub use reply_events::{ReplyFact, SenderProof};

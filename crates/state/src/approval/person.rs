@@ -11,7 +11,10 @@
 //! Nothing else shows that two addresses are one mailbox, such as an alias that a mail server alone knows: the directory
 //! must say so, by an entry with both.
 
-use crate::catalogue::{Directory, DirectoryEntry};
+use std::collections::BTreeMap;
+
+use crate::catalogue::Directory;
+use crate::catalogue::directory_index::Member;
 
 /// Domains at which dots in a local part do not count, and what they are all called.
 const DOTLESS: [&str; 2] = ["gmail.com", "googlemail.com"];
@@ -23,27 +26,90 @@ impl Directory {
         if self.same(one, other) {
             return true;
         }
-        let (one, other) = (self.mailboxes(one), self.mailboxes(other));
-        one.iter().any(|mailbox| other.contains(mailbox))
+        self.mailboxes(one).meet(&self.mailboxes(other), self.persons())
+    }
+
+    fn persons(&self) -> &Persons {
+        self.index.persons(self)
     }
 
     /// Every mailbox to which a name or an address leads, and those of the same person.
-    fn mailboxes(&self, of: &str) -> Vec<String> {
-        let mut found: Vec<String> = self.addresses(of).iter().filter_map(|one| mailbox(one)).collect();
-        found.extend(mailbox(of));
-        let entries = self.entries.iter().filter(|entry| self.is_person(entry));
-        let more: Vec<String> = entries
-            .map(|entry| entry.members.iter().filter_map(|one| mailbox(one)).collect::<Vec<_>>())
-            .filter(|theirs| theirs.iter().any(|one| found.contains(one)))
-            .flatten()
-            .collect();
-        found.extend(more);
-        found
+    fn mailboxes(&self, of: &str) -> Mailboxes {
+        let persons = self.persons();
+        let own = mailbox(of);
+        let number = own.as_ref().and_then(|own| persons.numbers.get(own)).copied();
+        let behind = self.behind(of).iter().filter_map(|one| persons.of_texts[one.text]);
+        let mut known: Vec<usize> = behind.chain(number).collect();
+        let mut owners: Vec<usize> = known.iter().flat_map(|one| &persons.owners[*one]).copied().collect();
+        owners.sort_unstable();
+        owners.dedup();
+        known.extend(owners.into_iter().flat_map(|owner| &persons.of_entries[owner]));
+        Mailboxes { known, unknown: own.filter(|_| number.is_none()) }
     }
+}
 
-    /// A name without a colon that holds no other name is taken for a person's.
-    fn is_person(&self, entry: &DirectoryEntry) -> bool {
-        !entry.name.contains(':') && entry.members.iter().all(|member| self.entry(member).is_none())
+/// The mailboxes of one person.
+struct Mailboxes {
+    /// Numbers of those that the directory has, maybe several times.
+    known: Vec<usize>,
+    /// One that it does not have.
+    unknown: Option<String>,
+}
+
+impl Mailboxes {
+    /// Whether they have a mailbox in common.
+    fn meet(&self, other: &Self, persons: &Persons) -> bool {
+        if self.unknown.is_some() && self.unknown == other.unknown {
+            return true;
+        }
+        let mut own = vec![false; persons.owners.len()];
+        for one in &self.known {
+            own[*one] = true;
+        }
+        other.known.iter().any(|one| own[*one])
+    }
+}
+
+/// The mailboxes of the people of a directory, in numbers, so that no address is looked at twice.
+pub(crate) struct Persons {
+    /// The number of each mailbox.
+    numbers: BTreeMap<String, usize>,
+    /// For each text of the directory by its number, the number of its mailbox; `None` if it is no address.
+    of_texts: Vec<Option<usize>>,
+    /// For each mailbox, the entries of people that have it, ordered.
+    owners: Vec<Vec<usize>>,
+    /// For each entry, the mailboxes of its person; empty if it is not a person's.
+    of_entries: Vec<Vec<usize>>,
+}
+
+impl Persons {
+    pub(crate) fn of(directory: &Directory) -> Self {
+        let names = directory.names();
+        let (mut numbers, mut of_texts) = (BTreeMap::new(), vec![None; names.texts.len()]);
+        for (text, at) in &names.texts {
+            let next = numbers.len();
+            of_texts[*at] = mailbox(text).map(|one| *numbers.entry(one).or_insert(next));
+        }
+        let mut owners: Vec<Vec<usize>> = vec![Vec::new(); numbers.len()];
+        let mut of_entries = Vec::with_capacity(names.members.len());
+        for (at, (entry, members)) in directory.entries.iter().zip(&names.members).enumerate() {
+            // A name without a colon that holds no other name is taken for a person's.
+            let is_person =
+                !entry.name.contains(':') && !members.iter().any(|one| matches!(one, Member::Name(_)));
+            let mut own: Vec<usize> = Vec::new();
+            for member in members.iter().filter(|_| is_person) {
+                if let Member::Address(text) = *member {
+                    own.extend(of_texts[text]);
+                }
+            }
+            own.sort_unstable();
+            own.dedup();
+            for one in &own {
+                owners[*one].push(at);
+            }
+            of_entries.push(own);
+        }
+        Self { numbers, of_texts, owners, of_entries }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Who is who in a tenant.
 
 use minicbor::{CborLen, Decode, Encode};
-use std::collections::BTreeSet;
+use std::mem::replace;
 
 use crate::approval::GateSettings;
-use crate::catalogue::{DirectoryList, DirectoryWarning, EventBinding};
+use crate::catalogue::directory_index::{Behind, Names};
+use crate::catalogue::{DirectoryIndex, DirectoryList, DirectoryWarning, EventBinding};
 use crate::limits::{DIRECTORY_DEPTH_MAX, RECIPIENTS_MAX};
 
 /// Who is who in a tenant.
@@ -20,6 +21,9 @@ pub struct Directory {
     /// Which sources may send which events, ordered by definition and key.
     #[cbor(n(2), default, skip_if = "Vec::is_empty")]
     pub event_bindings: Vec<EventBinding>,
+    /// What is known of the entries, once they have been asked for. Not stored.
+    #[cbor(skip)]
+    pub index: DirectoryIndex,
 }
 
 /// A name, and what it stands for.
@@ -53,6 +57,7 @@ impl Directory {
     /// The directory as it is stored: names in lower case and without spaces around them, everything in order.
     #[must_use]
     pub fn in_order(mut self) -> Self {
+        self.index = DirectoryIndex::default();
         for entry in &mut self.entries {
             entry.name = entry.name.trim().to_lowercase();
         }
@@ -76,23 +81,38 @@ impl Directory {
     /// another in a cycle, each counts once.
     #[must_use]
     pub fn addresses(&self, name: &str) -> Vec<String> {
-        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
-        self.collect(name, 0, &mut seen, &mut found);
-        found
+        self.led(name).map(str::to_owned).collect()
+    }
+
+    /// The same, without copies.
+    pub(crate) fn led<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.behind(name).iter().map(move |one| self.text(one))
     }
 
     /// The addresses of all of these: a name that stands for nobody is taken to be an address itself if it holds an `@`.
     #[must_use]
     pub fn all(&self, names: &[String]) -> Vec<String> {
-        let mut found: Vec<String> = Vec::new();
+        self.all_led(names).into_iter().map(str::to_owned).collect()
+    }
+
+    /// The same, without copies.
+    pub(crate) fn all_led<'a>(&'a self, names: &'a [String]) -> Vec<&'a str> {
+        let texts = &self.names().texts;
+        let (mut found, mut seen): (Vec<&str>, Vec<bool>) = (Vec::new(), vec![false; texts.len()]);
         for name in names {
-            let mut these = self.addresses(name);
-            if these.is_empty() && name.contains('@') {
-                these.push(name.clone());
+            let behind = self.behind(name);
+            for one in behind {
+                if found.len() < RECIPIENTS_MAX && !replace(&mut seen[one.text], true) {
+                    found.push(self.text(one));
+                }
             }
-            for one in these {
-                if found.len() < RECIPIENTS_MAX && !has(&found, &one) {
-                    found.push(one);
+            if behind.is_empty() && name.contains('@') && found.len() < RECIPIENTS_MAX {
+                let known = match texts.get(&name.to_ascii_lowercase()) {
+                    Some(text) => replace(&mut seen[*text], true),
+                    None => has(&found, name),
+                };
+                if !known {
+                    found.push(name);
                 }
             }
         }
@@ -161,7 +181,8 @@ impl Directory {
     /// person.
     #[must_use]
     pub fn same(&self, one: &str, other: &str) -> bool {
-        let stands_for = |name: &str, address: &str| has(&self.addresses(name), address);
+        let stands_for =
+            |name: &str, address: &str| self.led(name).any(|known| known.eq_ignore_ascii_case(address));
         one.eq_ignore_ascii_case(other) || stands_for(one, other) || stands_for(other, one)
     }
 
@@ -169,8 +190,8 @@ impl Directory {
     #[must_use]
     pub fn holds(&self, address: &str) -> bool {
         let address = address.trim();
-        let lists = self.entries.iter().flat_map(DirectoryEntry::lists);
-        address.contains('@') && lists.chain([self.audience.as_slice()]).any(|list| has(list, address))
+        let listed = || self.names().texts.contains_key(&address.to_ascii_lowercase());
+        address.contains('@') && (has(&self.audience, address) || listed())
     }
 
     /// Returns the entry of this name, compared without regard to case and outer spaces; `None` if there is none.
@@ -179,7 +200,7 @@ impl Directory {
         self.entries.get(self.position(name)?)
     }
 
-    fn position(&self, name: &str) -> Option<usize> {
+    pub(super) fn position(&self, name: &str) -> Option<usize> {
         let name = name.trim().to_lowercase();
         self.entries.binary_search_by(|entry| entry.name.as_str().cmp(&name)).ok()
     }
@@ -188,23 +209,24 @@ impl Directory {
         self.entry(name).map(|entry| entry.members.as_slice())
     }
 
-    fn collect(&self, name: &str, depth: usize, seen: &mut BTreeSet<String>, found: &mut Vec<String>) {
-        let Some(members) = self.members(name) else { return };
-        if depth > DIRECTORY_DEPTH_MAX || !seen.insert(name.trim().to_lowercase()) {
-            return;
-        }
-        for member in members {
-            if self.members(member).is_some() {
-                self.collect(member, depth + 1, seen, found);
-            } else if member.contains('@') && found.len() < RECIPIENTS_MAX && !has(found, member) {
-                found.push(member.clone());
-            }
-        }
+    /// What is known of the entries.
+    pub(crate) fn names(&self) -> &Names {
+        self.index.names(self)
+    }
+
+    /// The addresses behind a name; none if there is no such name.
+    pub(crate) fn behind(&self, name: &str) -> &[Behind] {
+        self.position(name).map(|at| self.names().behind(at)).unwrap_or_default()
+    }
+
+    /// An address as it is written where it was found first.
+    fn text(&self, one: &Behind) -> &str {
+        &self.entries[one.entry].members[one.nth]
     }
 }
 
-fn has(list: &[String], one: &str) -> bool {
-    list.iter().any(|known| known.eq_ignore_ascii_case(one))
+fn has(list: &[impl AsRef<str>], one: &str) -> bool {
+    list.iter().any(|known| known.as_ref().eq_ignore_ascii_case(one))
 }
 
 #[cfg(test)]

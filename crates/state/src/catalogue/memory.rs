@@ -53,7 +53,8 @@ impl InMemory for Tenancy {
     }
 
     fn structure_bytes(&self) -> usize {
-        let members = self.directory.entries.iter().map(|entry| entry.members.len() + 1);
+        // A member has five more entries in what is known of a directory once it has been asked.
+        let members = self.directory.entries.iter().map(|entry| entry.members.len() * 6 + 1);
         let rules = self.retention.rules.len() * 2;
         let endpoints = self.endpoints.iter().map(|one| one.filters.len() + 2 * one.secrets.len() + 2);
         ROW_BYTES + (members.sum::<usize>() + endpoints.sum::<usize>() + rules) * ENTRY_BYTES

@@ -5,6 +5,7 @@ pub(crate) mod apply_usage;
 mod bound_events;
 mod command;
 pub(crate) mod directory;
+pub(crate) mod directory_index;
 mod directory_warning;
 mod event;
 mod event_binding;
@@ -28,6 +29,7 @@ pub use command::{
     RevokeKey, UpdateTenant,
 };
 pub use directory::{Directory, DirectoryEntry};
+pub use directory_index::DirectoryIndex;
 pub use directory_warning::{DirectoryList, DirectoryWarning};
 pub use event::CatalogueEvent;
 pub use event_binding::EventBinding;

@@ -80,7 +80,7 @@ pub(crate) fn granting(
 ) -> Result<Option<Granting>, Stop> {
     let Some(decision) = decision else { return Ok(None) };
     let grants = resolve::spec_of(turn, open)?.resolve(decision) == Some(&Resolve::Grant);
-    if !grants || !votes::would_decide(open, by, &turn.directory()?) {
+    if !grants || !votes::would_decide(open, by, &*turn.directory()?) {
         return Ok(None);
     }
     let (limits, shown) = (reply.limits.clone(), open.body.shown());

@@ -23,7 +23,7 @@ pub(crate) fn sealed() -> Sealed {
 fn directory() -> Directory {
     let members = vec!["kim@example.com".into()];
     let entry = DirectoryEntry { name: "group:release".into(), members, ..DirectoryEntry::default() };
-    Directory { entries: vec![entry], audience: vec!["group:release".into()], event_bindings: Vec::new() }
+    Directory { entries: vec![entry], audience: vec!["group:release".into()], ..Directory::default() }
 }
 
 fn tenancy() -> Tenancy {

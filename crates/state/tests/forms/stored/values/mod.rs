@@ -84,7 +84,7 @@ fn tenancy() -> Tenancy {
         sources: vec!["webhook:shop".into(), "integration".into()],
     };
     let (audience, event_bindings) = (vec!["group:release".into()], vec![binding]);
-    let directory = Directory { entries: vec![entry], audience, event_bindings };
+    let directory = Directory { entries: vec![entry], audience, event_bindings, ..Directory::default() };
     Tenancy {
         revision: 3,
         keys: vec![super::sealed(SecretOf::Mail, &[5; 32])],
