@@ -19,6 +19,7 @@ use switchward_state::catalogue::{
     InstallTenancy, PutDirectory, Reseal, Role, Settings, Tenancy, TenantChange, UpdateTenant,
 };
 use switchward_state::delivery::{Correlation, SourceSecret, TextSource};
+use switchward_state::limits::{DIRECTORY_MEMBERS_MAX, DIRECTORY_MEMBERS_TOTAL_MAX};
 use switchward_state::seal::{KeyRing, Sealed, SecretOf};
 use switchward_state::session::RemoveStep;
 use switchward_state::{
@@ -147,6 +148,32 @@ fn a_directory_is_answered_as_it_is_stored() {
         assert_eq!(answer.entries, [entry("ada"), entry("kim")]);
         assert_eq!(*answer, rows.tenancy(&Key::tenancy_record(TENANT)).directory);
     }
+}
+
+#[test]
+fn the_lists_of_a_directory_hold_a_bounded_number_of_members_together() {
+    let entry = |at: usize| {
+        let members = vec!["kim@a.example".into(); DIRECTORY_MEMBERS_MAX];
+        DirectoryEntry { name: format!("n{at}"), members, ..Default::default() }
+    };
+    let put = |audience: &[&str]| {
+        let entries = (0..DIRECTORY_MEMBERS_TOTAL_MAX / DIRECTORY_MEMBERS_MAX).map(entry).collect();
+        let audience = audience.iter().map(|one| (*one).to_owned()).collect();
+        let directory = Directory { entries, audience, ..Directory::default() };
+        let put = PutDirectory { directory, key: None, etag: String::new() };
+        Body::Catalogue(CatalogueCommand::PutDirectory(put))
+    };
+    let mut rows = catalogue();
+    rows.catalogue(put(&[])).expect("it is taken");
+    let actor = Actor { subject: "kim".into(), role: Role::Admin };
+    let more = Command { actor, ..Command::of_server(TENANT, Scope::Catalogue, put(&["n0"])) };
+    let decided = decide(&[more], &rows, Time(1_000)).expect("the rows can be read");
+    let answer = decided.answers.into_iter().next().expect("one answer");
+    let refused = answer.expect_err("it is one too many");
+    assert_eq!(
+        (refused.reason, refused.fact_named("field")),
+        (Reason::FieldInvalid, Some("directory.entries[99]"))
+    );
 }
 
 #[test]

@@ -171,6 +171,8 @@ pub const DIRECTORY_ENTRIES_MAX: usize = 1_000;
 pub const EVENT_BINDINGS_MAX: usize = 1_000;
 /// Entries of what one name stands for, and of the default audience.
 pub const DIRECTORY_MEMBERS_MAX: usize = 100;
+/// Members of all lists of a directory: to follow one name costs up to a look at each of them.
+pub const DIRECTORY_MEMBERS_TOTAL_MAX: usize = 10_000;
 /// The longest name of a directory entry, bytes.
 pub const DIRECTORY_NAME_BYTES_MAX: usize = 128;
 /// Names that stand for names, below one another.

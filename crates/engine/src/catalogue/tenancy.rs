@@ -9,7 +9,8 @@ use switchward_state::catalogue::{
 use switchward_state::delivery::HoldEffects;
 use switchward_state::limits::{
     ADDRESS_BYTES_MAX, ADDRESSEES_MAX, DATA_KEY_BYTES_MAX, DIRECTORY_ENTRIES_MAX, DIRECTORY_MEMBERS_MAX,
-    DIRECTORY_NAME_BYTES_MAX, EVENT_BINDINGS_MAX, REMIND_MS_MAX, REMIND_MS_MIN, REMINDERS_MAX,
+    DIRECTORY_MEMBERS_TOTAL_MAX, DIRECTORY_NAME_BYTES_MAX, EVENT_BINDINGS_MAX, REMIND_MS_MAX, REMIND_MS_MIN,
+    REMINDERS_MAX,
 };
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
@@ -91,6 +92,7 @@ pub(crate) fn install(turn: &mut Turn<'_, '_>, install: &InstallTenancy) -> Resu
 fn checked(directory: &Directory) -> Result<Directory, Rejection> {
     check_size("directory.entries", directory.entries.len(), DIRECTORY_ENTRIES_MAX, "names")?;
     check_members("directory.audience", &directory.audience)?;
+    check_total(directory)?;
     let mut sorted = directory.clone();
     for (at, entry) in sorted.entries.iter_mut().enumerate() {
         let field = format!("directory.entries[{at}].name");
@@ -114,6 +116,20 @@ fn checked(directory: &Directory) -> Result<Directory, Rejection> {
         return Err(bad("directory.entries", message));
     }
     Ok(sorted)
+}
+
+/// Refuses a directory whose lists hold too many members together; names the entry that is too much.
+fn check_total(directory: &Directory) -> Result<(), Rejection> {
+    let mut total = directory.audience.len();
+    for (at, entry) in directory.entries.iter().enumerate() {
+        total += entry.members.len() + entry.settings.audience.len() + entry.settings.escalation.len();
+        if total > DIRECTORY_MEMBERS_TOTAL_MAX {
+            let max = DIRECTORY_MEMBERS_TOTAL_MAX;
+            let message = format!("with this entry the lists hold more than {max} members together");
+            return Err(bad(&format!("directory.entries[{at}]"), message).fact("max", max));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses bindings of events that name no source.

@@ -184,8 +184,10 @@ fn the_page_has_the_limits_of_mail_webhooks_and_definitions() {
     shows("incoming messages of one source in a minute, at each server", &[number(SOURCE_MESSAGES_MAX)]);
     let callbacks = "incoming messages with reply tokens for one session in a minute, at each server";
     shows(callbacks, &[number(CALLBACKS_MAX)]);
-    let directory = [number(engine::DIRECTORY_ENTRIES_MAX), number(engine::DIRECTORY_MEMBERS_MAX)];
-    shows("names of a directory; members of one", &directory);
+    let members = [engine::DIRECTORY_MEMBERS_MAX, engine::DIRECTORY_MEMBERS_TOTAL_MAX];
+    let [one, all] = members.map(number);
+    let directory = [number(engine::DIRECTORY_ENTRIES_MAX), one, all];
+    shows("names of a directory; members of one; members of all its lists", &directory);
     shows("a source file", &[bytes(formats::SOURCE_BYTES_MAX)]);
     shows("nesting; values", &[number(formats::DEPTH_MAX), number(formats::NODES_MAX)]);
     shows("a compiled definition", &[bytes(machine::MACHINE_BYTES_MAX)]);
