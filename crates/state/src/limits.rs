@@ -136,6 +136,8 @@ pub const STEP_FUEL: u64 = 200;
 pub const EVENT_FUEL: u64 = 2_000;
 /// Fuel to read one row.
 pub const ROW_FUEL: u64 = 500;
+/// Fuel to look for one name in the directory, and for each address behind it.
+pub const NAME_FUEL: u64 = 1_000;
 /// Fuel to read one byte of a text with references.
 pub const REFERENCE_FUEL: u64 = 16;
 /// Fuel to find the words of one byte of a message or a phrase.

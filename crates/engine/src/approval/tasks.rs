@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use switchward_machine::{Decision, GateIx, OpenId, Port, Resolve, RunId, reserved_keys::TASKS};
 use switchward_state::approval::{ApprovalEvent, Gate, GateRequest, OpenGate, Part, Resolution, Via};
 use switchward_state::delivery::Purpose;
-use switchward_state::limits::TASK_BYTES_MAX;
-use switchward_state::run::{Deferral, Fault, Json, RecipientsProblem, Writer};
+use switchward_state::limits::{NAME_FUEL, TASK_BYTES_MAX};
+use switchward_state::run::{Deferral, Fault, FaultCause, Json, RecipientsProblem, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Key, ReadRows as _, ViewError};
 
@@ -66,6 +66,12 @@ pub(crate) fn open(turn: &mut Turn<'_, '_>, run: RunId, spec: GateIx) -> Result<
     // Each gate says what its mail says.
     if let Some(fault) = excess.map(Fault::from).or(turn.budget.check_bytes(bytes.saturating_mul(2))) {
         return Ok(Next::Fault(fault));
+    }
+    // Each part finds out for itself which names lead to its participant.
+    let looks = u64::try_from(names.len().saturating_mul(composed.to.len())).unwrap_or(u64::MAX);
+    turn.fuel.spend(looks.saturating_mul(NAME_FUEL));
+    if turn.fuel.is_used_up() {
+        return Ok(Next::Fault(FaultCause::TurnFuel.into()));
     }
     let first = OpenId(turn.session()?.next_id);
     let part = Part { first, of: u32::try_from(composed.to.len()).unwrap_or(u32::MAX) };

@@ -7,9 +7,9 @@ use switchward_machine::{Channel, Content, Message, Recipient, RunId, reserved_k
 use switchward_state::catalogue::Tenancy;
 use switchward_state::delivery::{EffectBody, MessageText, Purpose};
 use switchward_state::limits::{
-    EFFECT_BYTES, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_SHOWN_BYTES_MAX,
+    EFFECT_BYTES, NAME_FUEL, PARTICIPANTS_MAX, RECIPIENT_BYTES_MAX, RECIPIENTS_MAX, RESULT_SHOWN_BYTES_MAX,
 };
-use switchward_state::run::{Fault, RecipientsProblem};
+use switchward_state::run::{Fault, FaultCause, RecipientsProblem};
 use switchward_state::{Key, ReadRows as _, SharedRow};
 
 use crate::delivery::capacity;
@@ -203,9 +203,18 @@ fn named(
     let (mut to, mut names): (Vec<String>, BTreeSet<String>) = (Vec::new(), BTreeSet::new());
     for recipient in list {
         for value in values(scope, recipient, people)? {
-            let Some(name) = address(value)?.filter(|name| counts(recipient, name)) else { continue };
-            names.insert(name.clone());
-            for address in people.addresses(name) {
+            let Some(name) = address(value)? else { continue };
+            if scope.fuel().is_used_up() {
+                return Err(FaultCause::TurnFuel.into());
+            }
+            scope.fuel().spend(NAME_FUEL);
+            // A name that was looked up before adds nobody.
+            if !counts(recipient, &name) || !names.insert(name.clone()) {
+                continue;
+            }
+            let addresses = people.addresses(name);
+            scope.fuel().spend(u64::try_from(addresses.len()).unwrap_or(u64::MAX).saturating_mul(NAME_FUEL));
+            for address in addresses {
                 if !to.iter().any(|known| same(known, &address)) {
                     to.push(address);
                 }
@@ -263,5 +272,29 @@ fn address(value: Value) -> Result<Option<String>, Fault> {
             shown.truncate(shown.floor_char_boundary(RESULT_SHOWN_BYTES_MAX));
             Err(RecipientsProblem::NoAddress { value: shown }.into())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use switchward_expr::Fuel;
+
+    use super::*;
+
+    #[test]
+    fn each_name_that_a_list_has_is_work_of_the_turn() {
+        let names: Vec<String> = (0..2_000).map(|at| format!("n{at}")).collect();
+        let data = Map::from_iter([("people".to_owned(), json!(names))]);
+        let list = [Recipient::Address("{gathered.people}".into())];
+        let people = People { contact: None, tenancy: None, any_approver: false };
+        let fuel = Fuel::new(u64::MAX);
+        let found = approvers(&Scope::of(data.clone(), &fuel), &list, &people).ok();
+        let found = found.map(|found| (found.to.len(), found.dropped.len()));
+        assert_eq!(found, Some((0, RECIPIENTS_MAX)));
+        assert!(u64::MAX - fuel.left() >= 2_000 * NAME_FUEL);
+        let scope = Scope::of(data, &Fuel::new(1_000 * NAME_FUEL));
+        let fault = approvers(&scope, &list, &people).err();
+        assert_eq!(fault, Some(FaultCause::TurnFuel.into()));
     }
 }
