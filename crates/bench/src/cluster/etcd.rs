@@ -1,4 +1,5 @@
-//! Three members of etcd on this machine, each a process, and its gRPC API as far as it is measured.
+//! Three members of etcd on this machine, each a process, and its gRPC API as far as it is measured. They encrypt what they
+//! send each other, as the product does.
 
 use anyhow::{Context as _, ensure};
 use std::fs::File;
@@ -133,7 +134,7 @@ impl Etcd {
     /// Starts a member. Returns false if etcd is not installed.
     fn begin(&mut self, at: usize) -> anyhow::Result<bool> {
         let log = File::options().create(true).append(true).open(self.folder.join("etcd.log"))?;
-        let peer = |at: usize| format!("http://127.0.0.1:{}", self.peers[at]);
+        let peer = |at: usize| format!("https://127.0.0.1:{}", self.peers[at]);
         let all: Vec<String> = (0..COUNT).map(|at| format!("e{at}={}", peer(at))).collect();
         let mut command = Command::new("etcd");
         let set = std::env::vars_os().map(|(name, _)| name);
@@ -148,6 +149,7 @@ impl Etcd {
             &self.address(at),
         ]);
         command.args(["--listen-peer-urls", &peer(at), "--initial-advertise-peer-urls", &peer(at)]);
+        command.arg("--peer-auto-tls");
         command.args(["--initial-cluster", &all.join(","), "--initial-cluster-state", "new"]);
         command.arg("--data-dir").arg(self.folder.join(format!("etcd-{at}")));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
