@@ -297,7 +297,7 @@ impl<'a, 'b> Turn<'a, 'b> {
 
     /// The reply of a command that moved the session.
     pub(crate) fn moved(&self) -> Result<Reply, Stop> {
-        Ok(Reply::Session { session: self.session_id()?, sequence: self.session()?.sequence, position: None })
+        Ok(Reply::Session { sequence: self.session()?.sequence, position: None })
     }
 }
 

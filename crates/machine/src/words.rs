@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 
 /// What a run or a session is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+#[cbor(index_only)]
 pub enum Status {
     /// It has not begun.
     #[n(0)]

@@ -13,6 +13,7 @@ use crate::work::WorkEvent;
 
 /// A fact. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(flat)]
 pub enum Event {
     /// About a session: its life, what is said in it, and how its data ends.
     #[n(0)]

@@ -15,18 +15,16 @@ use crate::{Level, Loaded};
 
 /// The answer to an accepted command. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(flat)]
 pub enum Reply {
-    /// A session was moved, or stays in its state; its view says the rest.
+    /// The session of the command was moved, or stays in its state; its view says the rest.
     #[n(0)]
     Session {
-        /// The session that the command was about.
-        #[n(0)]
-        session: SessionId,
         /// Its sequence after the command.
-        #[n(1)]
+        #[n(0)]
         sequence: u64,
         /// Where it stands, if its caller is shown that.
-        #[n(2)]
+        #[n(1)]
         position: Option<Box<Position>>,
     },
     /// What the policy says of a call.

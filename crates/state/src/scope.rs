@@ -7,6 +7,7 @@ use crate::key::ledger_home;
 
 /// What a command is about: whose rows it may change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+#[cbor(flat)]
 pub enum Scope {
     /// The rows of one session.
     #[n(0)]

@@ -64,8 +64,11 @@ impl CommandGenerator {
                 machine: Arc::clone(&deploy.machine),
             };
             self.deployed.push((command.tenant, compiled, *number));
-        } else if let (Body::Session(SessionCommand::Start(_)), Reply::Session { session, .. }) =
-            (&command.body, reply)
+        } else if let (
+            Body::Session(SessionCommand::Start(_)),
+            Scope::Session(session),
+            Reply::Session { .. },
+        ) = (&command.body, &command.scope, reply)
         {
             self.sessions.push((command.tenant, *session));
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use switchward_machine::{Decision, Digest, Micros, OpenId, SessionId};
 use switchward_state::delivery::EffectStatus;
 use switchward_state::policy::CallEffect;
-use switchward_state::{Command, IndexKey, Key, Reason, Reply, RequestId, View as _};
+use switchward_state::{Command, IndexKey, Key, Reason, Reply, RequestId, Scope, View as _};
 
 use crate::commands::{
     COUNTERS, NAPS_MS, TENANT, VALUES, authorize, cancel, decide, dismiss, price, report, request, retry,
@@ -292,9 +292,9 @@ impl Simulation {
     fn done(&mut self, at: usize, operation: &Operation, reply: &Reply) -> Checked {
         self.saw("- operations answered");
         match (&operation.todo, reply) {
-            (Todo::Start { definition }, Reply::Session { session, sequence, .. }) => {
-                let (id, definition, sequence) = (*session, definition.clone(), *sequence);
-                self.sessions.push(Known { id, definition, sequence });
+            (Todo::Start { definition }, Reply::Session { sequence, .. }) => {
+                let Scope::Session(id) = operation.command.scope else { return Ok(()) };
+                self.sessions.push(Known { id, definition: definition.clone(), sequence: *sequence });
             }
             (Todo::Set { session, .. }, Reply::Session { sequence, .. }) => {
                 let known = self.sessions.iter_mut().find(|known| known.id == *session);

@@ -9,12 +9,12 @@ use switchward_state::approval::{Quorum, Reminders};
 use switchward_state::catalogue::Role;
 use switchward_state::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX, WORKFLOWS_MAX};
 use switchward_state::session::{Assisted, Queued, SessionCommand, Start};
-use switchward_state::{Body, Reply, Scope};
+use switchward_state::{Body, Scope};
 
 use crate::api::{Call, position_after, request_id};
 use crate::auth::Caller;
 use crate::error::{Reason, Refusal};
-use crate::refusals::{odd, unreadable};
+use crate::refusals::unreadable;
 use crate::{convert, names};
 
 const ROLE_DEFAULT: &str = "agent";
@@ -50,8 +50,7 @@ pub(super) async fn start(
         let taken = refusal.reason() == Reason::AlreadyExists;
         if taken { refusal.resource("session", names::of_session(&call.caller, id)) } else { refusal }
     })?;
-    let Reply::Session { session, .. } = reply else { return Err(odd(&reply)) };
-    let view = position_after(session, reply, "")?;
+    let view = position_after(id, reply, "")?;
     let warnings = view.position.warnings.iter().map(switchward_messages::session_warning).collect();
     let session = convert::positions::session(&call.caller, &view);
     Ok(v1::StartSessionResponse { session: Some(session), warnings })

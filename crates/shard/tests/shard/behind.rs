@@ -27,8 +27,9 @@ fn rows_that_lack_what_a_caller_was_answered_are_not_read() {
         let mut reply = cluster.execute(start(&definition(DEPLOY_GATE), &second)).await.unwrap();
         let rows = reply.take_loaded();
         assert!(rows.0.is_some(), "the leader sends the rows along");
-        let (id, _) = moved(Ok(reply));
-        let has_it = |rows: StateView| session_view(&rows, tenant(&second), id).unwrap().is_some();
+        moved(Ok(reply));
+        let has_it =
+            |rows: StateView| session_view(&rows, tenant(&second), session(&second)).unwrap().is_some();
         assert!(!has_it(shard.read_stale()), "the replica cannot have it");
         let read = shard.read().await;
         assert_eq!(read.map(has_it), Err(Failure::Electing), "older rows are not given for newer ones");

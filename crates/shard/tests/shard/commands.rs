@@ -137,10 +137,10 @@ pub(crate) fn report(key: &str, call: &str, cost: Micros) -> Command {
     )
 }
 
-/// The session that a command has moved, and its sequence after it.
-pub(crate) fn moved(outcome: Result<Reply, Failure>) -> (SessionId, u64) {
+/// The sequence of a session that a command has moved.
+pub(crate) fn moved(outcome: Result<Reply, Failure>) -> u64 {
     match outcome {
-        Ok(Reply::Session { session, sequence, position: Some(_) }) => (session, sequence),
+        Ok(Reply::Session { sequence, position: Some(_) }) => sequence,
         other => panic!("the session was not moved: {other:?}"),
     }
 }

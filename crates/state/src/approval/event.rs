@@ -8,6 +8,7 @@ use crate::run::Json;
 
 /// An event about gates and the people who decide them. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(flat)]
 pub enum ApprovalEvent {
     /// A person owes a decision.
     #[n(0)]

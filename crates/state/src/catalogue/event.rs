@@ -7,6 +7,7 @@ use crate::catalogue::{ApiKey, AssistantFact, ClusterChange, ClusterMap, Setting
 
 /// An event about the catalogue. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(flat)]
 pub enum CatalogueEvent {
     /// A shard knows a machine.
     #[n(0)]

@@ -4,6 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 
 /// What a credential allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
+#[cbor(index_only)]
 pub enum Role {
     /// Drives sessions; never decides.
     #[n(0)]

@@ -7,6 +7,7 @@ use crate::delivery::{DeliveryDetail, Effect, EndpointHealth, FailureCode, Webho
 
 /// An event about what goes out, and where it goes. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(flat)]
 pub enum DeliveryEvent {
     /// Something is needed from the outside.
     #[n(0)]

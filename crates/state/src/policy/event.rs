@@ -9,6 +9,7 @@ use crate::policy::{LayerDecision, LedgerRule, MatchedRule, PinnedPolicy};
 
 /// An event about calls, what they use and what limits them. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(flat)]
 pub enum PolicyEvent {
     /// A caller may make a call, which is counted and may be reserved.
     #[n(0)]

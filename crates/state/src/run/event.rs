@@ -8,6 +8,7 @@ use crate::session::EventSource;
 
 /// An event about a run: where it goes, its data, and the runs below it. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(flat)]
 pub enum RunEvent {
     /// A run exists from now on.
     #[n(0)]

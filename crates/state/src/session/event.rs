@@ -7,6 +7,7 @@ use crate::session::{Assisted, Attached, RemovalFact, SessionWarning, Speaker};
 
 /// An event about a session: its life, what is said in it, and how its data ends. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(flat)]
 pub enum SessionEvent {
     /// A session exists from now on.
     #[n(0)]

@@ -2,6 +2,7 @@
 //! again. It holds what later commands change; what never changes of a session is read from its row.
 
 use minicbor::{CborLen, Decode, Encode};
+use std::ops::Not;
 use switchward_machine::{Digest, GateKind, NodeIx, OpenId, RunId, Status, Time};
 
 use crate::session::{Meters, SessionWarning, StatusReason};
@@ -9,6 +10,7 @@ use crate::{ItemType, Loaded};
 
 /// Where a session stands after a command, and what the command did beside.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(map)]
 pub struct Position {
     /// The session's sequence after the command.
     #[n(0)]
@@ -32,14 +34,14 @@ pub struct Position {
     #[n(6)]
     pub leaf: Option<RunPosition>,
     /// Whether the opening text of the leaf's machine is shown.
-    #[n(7)]
+    #[cbor(n(7), default, skip_if = "Not::not")]
     pub opening: bool,
     /// The text of the leaf's node with the data in it, if that differs from what the definition says. Reply tokens stand
     /// in it as their marks.
     #[n(8)]
     pub text: Option<String>,
     /// Whether the answers of the leaf's node are accepted now.
-    #[n(9)]
+    #[cbor(n(9), default, skip_if = "Not::not")]
     pub takes_answers: bool,
     /// The open gates, oldest first.
     #[cbor(n(10), default, skip_if = "Vec::is_empty")]
@@ -54,7 +56,7 @@ pub struct Position {
     #[cbor(n(12), default, skip_if = "Vec::is_empty")]
     pub warnings: Vec<SessionWarning>,
     /// What it has used.
-    #[n(13)]
+    #[cbor(n(13), default, skip_if = "Meters::are_zero")]
     pub meters: Meters,
     /// The least cap on its money, millionths of a dollar.
     #[n(14)]

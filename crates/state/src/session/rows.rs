@@ -262,6 +262,14 @@ pub struct Meters {
     pub mails: u64,
 }
 
+impl Meters {
+    /// Whether nothing is used or reserved.
+    #[must_use]
+    pub fn are_zero(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Session {
     /// Whether a caller that saw it at this sequence has missed only the progress of effects.
     #[must_use]

@@ -7,6 +7,7 @@ use crate::work::{OpenItemBody, WorkProblem};
 
 /// An event about open items: work for workers, waits and timers. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+#[cbor(flat)]
 pub enum WorkEvent {
     /// Work, a wait or a timer is open.
     #[n(0)]

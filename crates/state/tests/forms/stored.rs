@@ -468,10 +468,7 @@ fn version() -> Version {
 }
 
 fn remembered() -> Answered {
-    Answered {
-        body: digest(),
-        reply: Reply::Session { session: SessionId([7; 16]), sequence: 5, position: None },
-    }
+    Answered { body: digest(), reply: Reply::Session { sequence: 5, position: None } }
 }
 
 fn history() -> History {
@@ -503,7 +500,7 @@ fn replies() -> Vec<Reply> {
     let held = || vec![HeldSince { process: "order".into(), at: Time(3) }];
     let check = |outcome, held| LimitCheck { rules: rules(), estimate: Micros(5), age_ms: 2, outcome, held };
     [
-        Reply::Session { session: SessionId([1; 16]), sequence: 4, position: values::position() },
+        Reply::Session { sequence: 4, position: values::position() },
         Reply::Authorized(Box::new(authorized())),
         Reply::Gate { gate: OpenId(6), sequence: 4, summary: None },
         Reply::Limits(check(LimitOutcome::Available { remaining }, held())),

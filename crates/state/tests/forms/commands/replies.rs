@@ -62,7 +62,7 @@ pub(crate) fn name(reply: &Reply) -> &'static str {
 pub(crate) fn all() -> Vec<(&'static str, Reply)> {
     let (session, sequence, gate) = (SESSION, 4, OpenId(5));
     [
-        Reply::Session { session, sequence, position: None },
+        Reply::Session { sequence, position: None },
         Reply::Authorized(authorized().into()),
         Reply::Gate { gate, sequence, summary: None },
         Reply::PageCode { gate, accepted: true, left: 2 },
