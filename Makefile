@@ -85,9 +85,9 @@ advisories: ## check every library against RustSec's advisories (or ADVISORY_DB)
 	@sh tests/scripts/need.sh rust git python
 	@sh tests/scripts/supply.sh advisories
 
-bench: ## compare the release server with a bare echo server and a bare disk sync
+bench: ## compare the release server with a bare echo server and a bare disk sync, or with another build (ARGS)
 	cargo build --locked --release --bin switchward --bin switchward-bench
-	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench
+	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench $(ARGS)
 
 parking: ## park 200,000 sessions; measure their memory and disk space, and the restart after a kill
 	cargo build --locked --release --bin switchward --bin switchward-bench

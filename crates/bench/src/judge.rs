@@ -28,7 +28,7 @@ const BOUNDS: [Bound; 4] = [
         what: "syncs a step",
         callers: 64,
         connections: 8,
-        value: |round| round.syncs_a_step,
+        value: |round| round.ours.gate.syncs_a_step,
         floor: 0.2,
         aim: None,
         more: false,
@@ -97,41 +97,20 @@ impl Bound {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Figures;
 
     fn round(callers: usize, connections: usize, value: f64, syncs_a_second: f64) -> Round {
-        let figures = Figures {
-            steps_a_second: 1.0,
-            p50_ms: 1.0,
-            p99_ms: 1.0,
-            server_cpu_us_a_step: 1.0,
-            client_cpu_us_a_step: 1.0,
-            server_memory_mib: 1.0,
-        };
-        Round {
-            round: 1,
-            callers,
-            connections,
-            syncs_a_second,
-            sync_p50_ms: 0.2,
-            echo: figures,
-            ours: figures,
-            syncs_a_step: value,
-            log_bytes_a_step: 1.0,
-            steps_an_entry: 1.0,
-            ratio: value,
-            latency_ratio: value,
-            conversation: Some(figures),
-        }
+        let mut round = Round::sample(callers, connections);
+        round.ours.gate.syncs_a_step = value;
+        Round { syncs_a_second, ratio: value, latency_ratio: value, ..round }
     }
 
     #[test]
     fn a_conversation_that_costs_too_much_fails() {
         let mut talk = round(64, 8, 0.2, QUIET_SYNCS);
         assert_eq!(talk.conversation_cpu(), Some(1.0));
-        talk.conversation.iter_mut().for_each(|figures| figures.server_cpu_us_a_step = 1.6);
+        talk.ours.conversation.iter_mut().for_each(|cost| cost.figures.server_cpu_us_a_step = 1.6);
         assert!(judge(&[talk.clone()]).is_err());
-        talk.conversation = None;
+        talk.ours.conversation = None;
         assert!(judge(&[talk]).is_err(), "a missing measurement must not count as a success");
     }
 

@@ -2,8 +2,11 @@
 //! echo of the same sizes and with a bare `fdatasync` loop. What counts are the ratios inside a round.
 //!
 //! One step is one durable call; a session is four of them: a start and three answers. At one point conversations of
-//! five states are measured beside them, for what a command of theirs costs the server.
+//! five states are measured beside them, for what a command of theirs costs the server. A second build of the server can be
+//! measured in turns with the first.
 
+mod beside;
+mod builds;
 mod cluster;
 mod delivery;
 mod echo;
@@ -20,9 +23,10 @@ mod timers;
 
 use anyhow::Context as _;
 use clap::Parser;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use builds::Builds;
 use load::Shape;
 use measure::Round;
 use process::Server;
@@ -33,6 +37,13 @@ struct Args {
     /// The server's binary.
     #[arg(long, default_value = "target/release/switchward")]
     server: PathBuf,
+    /// The server of another build, which is measured in turns with the first: no figure may be worse than its by more than 5 %.
+    #[arg(
+        long,
+        value_name = "SERVER",
+        conflicts_with_all = ["parking", "timers", "expiry", "delivery", "cluster", "neighbours"]
+    )]
+    beside: Option<PathBuf>,
     /// How often every point is measured, or each failure of a cluster is caused. The median is judged, and of three it is
     /// now and then a bad one [default: 5; of failures, what each part says].
     #[arg(long)]
@@ -152,22 +163,14 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         };
         return cluster::run(&plan).await;
     }
-    let ours = Server::switchward(&args.server, folder.path(), args.shards)
-        .with_context(|| format!("failed to start {}; build it with --release", args.server.display()))?;
+    compare(args, folder.path()).await
+}
+
+/// Measures the server beside the echo and the disk, and beside another build if one is named.
+async fn compare(args: &Args, folder: &Path) -> anyhow::Result<()> {
+    let builds = Builds::new(&args.server, args.beside.as_deref(), folder, args.shards).await?;
     let echo = Server::echo()?;
-    load::deploy(&ours).await?;
-    let shapes: Vec<Shape> = args
-        .callers
-        .iter()
-        .flat_map(|callers| args.connections.iter().map(move |connections| (*callers, *connections)))
-        .filter(|(callers, connections)| callers >= connections)
-        .map(|(callers, connections)| Shape {
-            callers,
-            connections,
-            time: Duration::from_secs_f64(args.seconds),
-        })
-        .collect();
-    let mut rounds = Vec::new();
+    let (shapes, mut rounds) = (shapes(args), Vec::new());
     let count = args.rounds.unwrap_or(ROUNDS);
     let (blocks, mut done) = (count * shapes.len(), 0);
     for round in 1..=count {
@@ -177,7 +180,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
                 "\rblock {done} of {blocks}: round {round}, {} callers on {} connections   ",
                 shape.callers, shape.connections
             );
-            rounds.push(Round::measure(round, *shape, &ours, &echo, folder.path()).await?);
+            rounds.push(Round::measure(round, *shape, &builds, &echo, folder).await?);
         }
     }
     eprintln!();
@@ -186,5 +189,26 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         .with_context(|| format!("failed to write {}", args.json.display()))?;
     serde_json::to_writer_pretty(file, &rounds)?;
     println!("\nfigures: {}", args.json.display());
-    judge::judge(&rounds)
+    let floors = judge::judge(&rounds);
+    if args.beside.is_none() {
+        return floors;
+    }
+    match (floors, beside::judge(&rounds)) {
+        (Err(floors), Err(ratios)) => anyhow::bail!("{floors}; {ratios}"),
+        (floors, ratios) => floors.and(ratios),
+    }
+}
+
+/// Every number of callers on every number of connections, without connections that nobody uses.
+fn shapes(args: &Args) -> Vec<Shape> {
+    args.callers
+        .iter()
+        .flat_map(|callers| args.connections.iter().map(move |connections| (*callers, *connections)))
+        .filter(|(callers, connections)| callers >= connections)
+        .map(|(callers, connections)| Shape {
+            callers,
+            connections,
+            time: Duration::from_secs_f64(args.seconds),
+        })
+        .collect()
 }

@@ -24,6 +24,7 @@ pub(crate) fn print(rounds: &[Round]) {
     );
     for round in rounds {
         let busy = if round.syncs_a_second < QUIET_SYNCS { "*" } else { "" };
+        let (gate, ours) = (&round.ours.gate, &round.ours.gate.figures);
         println!(
             "{:>5} {:>7} {:>5} | {:>8} | {:>9.0} {:>8.3} {:>8.3} | {:>9.0} {:>8.3} {:>8.3} | {:>7.3} {:>7.0} {:>7.1} | {:>6.2} {:>6.1}",
             round.round,
@@ -33,14 +34,14 @@ pub(crate) fn print(rounds: &[Round]) {
             round.echo.steps_a_second,
             round.echo.p50_ms,
             round.echo.p99_ms,
-            round.ours.steps_a_second,
-            round.ours.p50_ms,
-            round.ours.p99_ms,
-            round.syncs_a_step,
-            round.log_bytes_a_step,
-            round.steps_an_entry,
+            ours.steps_a_second,
+            ours.p50_ms,
+            ours.p99_ms,
+            gate.syncs_a_step,
+            gate.log_bytes_a_step,
+            gate.steps_an_entry,
             round.ratio,
-            round.ours.server_cpu_us_a_step
+            ours.server_cpu_us_a_step
         );
     }
     println!("\n* fewer than {QUIET_SYNCS:.0} syncs a second: the machine is too busy to judge latency");
