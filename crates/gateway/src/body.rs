@@ -8,7 +8,10 @@ use std::time::Duration;
 
 use crate::bodies::{BUDGET, Held};
 use crate::error::{Reason, Refusal};
-use crate::limits::{BODY_READ_MS_MAX, DISCARDED_BYTES_MAX, MESSAGE_BYTES_MAX, OPEN_BYTES_MAX};
+use crate::limits::{
+    BODY_READ_MS_MAX, DISCARDED_BYTES_MAX, MESSAGE_BYTES_MAX, OPEN_BYTES_MAX, REFUSED_BYTES_MAX,
+    REFUSED_MS_MAX,
+};
 
 /// Reads a body to its end: at most `limit` bytes, and `around` bytes of framing.
 ///
@@ -54,7 +57,7 @@ async fn read_frames(
             None => return Ok(whole.into_bytes()),
         }
     }
-    discard(body, whole.len()).await;
+    discard(body, whole.len(), DISCARDED_BYTES_MAX).await;
     Err(larger_than(limit))
 }
 
@@ -70,9 +73,18 @@ async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Refusal> {
     Ok(None)
 }
 
-/// Reads and discards more of the body: many clients read the answer only after they have sent everything.
-async fn discard(mut body: Body, mut read: usize) {
-    while read <= DISCARDED_BYTES_MAX {
+/// Reads and discards the body of a call that is refused without it, at most [`REFUSED_BYTES_MAX`] and for at most
+/// [`REFUSED_MS_MAX`]. If it were not read, its stream would be reset, and after a thousand of these resets the HTTP/2 library
+/// ends the connection with all calls on it.
+pub(crate) async fn discard_refused(body: Body) {
+    let reading = discard(body, 0, REFUSED_BYTES_MAX);
+    let _longer = tokio::time::timeout(Duration::from_millis(REFUSED_MS_MAX), reading).await;
+}
+
+/// Reads and discards more of the body, until about `most` bytes have come: many clients read the answer only after they have
+/// sent everything.
+async fn discard(mut body: Body, mut read: usize, most: usize) {
+    while read <= most {
         match next_data(&mut body).await {
             Ok(Some(data)) => read += data.len(),
             Ok(None) | Err(_) => return,

@@ -51,7 +51,13 @@ async fn answer(
             let Ok(response) = inner.call(request).await;
             return Ok(dressed(response));
         }
-        let mut hold = admission.admit(path, request.headers(), request.extensions()).await?;
+        let mut hold = match admission.admit(path, request.headers(), request.extensions()).await {
+            Ok(hold) => hold,
+            Err(refusal) => {
+                body::discard_refused(request.into_body()).await;
+                return Err(refusal);
+            }
+        };
         let (request, bytes) = match method_at(path) {
             Some(_) => whole(request, &mut hold).await?,
             None => (request, 0),

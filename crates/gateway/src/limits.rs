@@ -6,6 +6,10 @@ use std::time::Duration;
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How much of a body that is refused for its size is still read, so that the caller gets to read the answer.
 pub const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How much of the body of a call is read and discarded whose caller is refused before it is looked at.
+pub const REFUSED_BYTES_MAX: usize = 64 * 1024;
+/// How long such a body is waited for.
+pub const REFUSED_MS_MAX: u64 = 1_000;
 /// How long a request may take to arrive.
 pub const BODY_READ_MS_MAX: u64 = 30_000;
 /// A request's headers, names and values together, with its method and its URI. Beyond it the call is refused.

@@ -189,3 +189,17 @@ async fn a_body_of_more_values_than_may_be_is_refused_before_it_is_read() {
     }
     harness.node.end().await;
 }
+
+/// The HTTP/2 library ends a connection on which it has reset 1,024 streams, with all calls on it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_refused_calls_leave_their_connection_open() {
+    let harness = Harness::start().await;
+    let list = v1::ListApiKeysRequest { page_size: 10, ..v1::ListApiKeysRequest::default() };
+    for _ in 0..1_100 {
+        let refused: Result<v1::ListApiKeysResponse, _> =
+            harness.node.line.ask("no key", "ListApiKeys", &list).await;
+        refused.expect_err("no key");
+    }
+    let _: v1::ListApiKeysResponse = harness.ask("admin", "ListApiKeys", &list).await;
+    harness.node.end().await;
+}
