@@ -87,6 +87,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) parts: &'a [Part],
     /// The file for the figures, as JSON.
     pub(crate) report: &'a Path,
+    /// Whether a figure that was not judged fails the run.
+    pub(crate) strict: bool,
 }
 
 /// A folder of one part, which is removed with this value.
@@ -115,7 +117,7 @@ impl Plan<'_> {
 /// Measures all parts, one after the other, and prints the figures.
 ///
 /// # Errors
-/// A figure is not within its bound, or a part failed.
+/// A figure is not within its bound, a part failed, or the plan is strict and a figure was not judged.
 pub(crate) async fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     let mut table = Table::default();
     let all = Part::value_variants().iter().filter(|part| part.is_default());
@@ -135,5 +137,5 @@ pub(crate) async fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     let report = report.with_context(|| format!("failed to write {}", plan.report.display()))?;
     serde_json::to_writer_pretty(report, &table)?;
     println!("\nfigures: {}", plan.report.display());
-    table.judge()
+    if plan.strict { table.judge_strictly() } else { table.judge() }
 }

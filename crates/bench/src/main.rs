@@ -90,6 +90,9 @@ struct Args {
     /// Minutes of the part elections.
     #[arg(long, default_value_t = 60.0, requires = "cluster")]
     minutes: f64,
+    /// Fail also if a figure of a cluster could not be judged, for lack of etcd or of a quiet round.
+    #[arg(long, requires = "cluster")]
+    strict: bool,
     /// Flood the server as one tenant instead, and measure what another one notices.
     #[arg(long)]
     neighbours: bool,
@@ -160,6 +163,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
             minutes: args.minutes,
             parts: &args.part,
             report: &args.dir.join("bench-cluster.json"),
+            strict: args.strict,
         };
         return cluster::run(&plan).await;
     }

@@ -167,7 +167,7 @@ fn judge(points: &[Point], callers: usize, table: &mut Table) {
     let quiet: Vec<&Point> =
         points.iter().filter(|point| point.callers == callers && point.syncs >= QUIET_SYNCS).collect();
     if quiet.is_empty() {
-        table.skip(format!("steps a second, {callers} callers"), "not judged: no quiet round");
+        table.skip(format!("steps a second, {callers} callers"), "no quiet round");
         return;
     }
     let of = |value: fn(&Point) -> f64| median(&quiet.iter().map(|point| value(point)).collect::<Vec<_>>());

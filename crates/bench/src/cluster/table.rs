@@ -46,7 +46,8 @@ struct Row {
     bound: Bound,
     /// Why there is no value; empty if there is one.
     note: String,
-    kept: bool,
+    /// `None` if it was not judged, because there is no value.
+    kept: Option<bool>,
 }
 
 /// All figures, in order.
@@ -59,21 +60,22 @@ pub(super) struct Table {
 impl Table {
     /// Adds a figure.
     pub(super) fn add(&mut self, what: impl Into<String>, value: f64, unit: &'static str, bound: Bound) {
-        let (value, kept, note) = (Some(value), bound.keeps(value), String::new());
+        let (value, kept, note) = (Some(value), Some(bound.keeps(value)), String::new());
         self.rows.push(Row { what: what.into(), value, unit, bound, note, kept });
     }
 
-    /// Adds a row without a value, for what could not be measured for the reason `why`. It does not count as failed.
+    /// Adds a row without a value, for what could not be measured for the reason `why`. Only
+    /// [`judge_strictly`](Self::judge_strictly) counts it as failed.
     pub(super) fn skip(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.absent(what, why, true);
+        self.absent(what, why, None);
     }
 
     /// Adds what failed.
     pub(super) fn fail(&mut self, what: impl Into<String>, why: impl Into<String>) {
-        self.absent(what, why, false);
+        self.absent(what, why, Some(false));
     }
 
-    fn absent(&mut self, what: impl Into<String>, why: impl Into<String>, kept: bool) {
+    fn absent(&mut self, what: impl Into<String>, why: impl Into<String>, kept: Option<bool>) {
         let (what, note) = (what.into(), why.into());
         self.rows.push(Row { what, value: None, unit: "", bound: Bound::Shown, note, kept });
     }
@@ -84,9 +86,10 @@ impl Table {
         for row in &self.rows {
             let value = row.value.map_or_else(|| "-".to_owned(), number);
             let verdict = match (row.bound, row.kept) {
-                (_, false) => "NOT KEPT",
-                (Bound::Shown, true) => "",
-                (Bound::AtLeast(_) | Bound::AtMost(_) | Bound::Above(_), true) => "kept",
+                (_, Some(false)) => "NOT KEPT",
+                (_, None) => "not judged:",
+                (Bound::Shown, Some(true)) => "",
+                (Bound::AtLeast(_) | Bound::AtMost(_) | Bound::Above(_), Some(true)) => "kept",
             };
             let line = format!(
                 "{:<58} {value:>12} {:<14} {:<18} {verdict} {}",
@@ -102,10 +105,26 @@ impl Table {
     /// # Errors
     /// A figure is not within its bound.
     pub(super) fn judge(&self) -> anyhow::Result<()> {
-        let not_kept: Vec<&str> =
-            self.rows.iter().filter(|row| !row.kept).map(|row| row.what.as_str()).collect();
+        let not_kept = self.not_kept();
         anyhow::ensure!(not_kept.is_empty(), "not kept: {}", not_kept.join("; "));
         Ok(())
+    }
+
+    /// # Errors
+    /// A figure is not within its bound, or was not judged.
+    pub(super) fn judge_strictly(&self) -> anyhow::Result<()> {
+        let skipped = self.rows.iter().filter(|row| row.kept.is_none());
+        let not_judged: Vec<String> = skipped.map(|row| format!("{} ({})", row.what, row.note)).collect();
+        if not_judged.is_empty() {
+            return self.judge();
+        }
+        let (not_judged, not_kept) = (not_judged.join("; "), self.not_kept());
+        anyhow::ensure!(not_kept.is_empty(), "not kept: {}; not judged: {not_judged}", not_kept.join("; "));
+        anyhow::bail!("not judged: {not_judged}")
+    }
+
+    fn not_kept(&self) -> Vec<&str> {
+        self.rows.iter().filter(|row| row.kept == Some(false)).map(|row| row.what.as_str()).collect()
     }
 }
 
@@ -143,6 +162,22 @@ mod tests {
         table.add("g", f64::NAN, "", Bound::AtLeast(0.0));
         table.fail("h", "it ended");
         assert_eq!(table.judge().unwrap_err().to_string(), "not kept: f; g; h");
+    }
+
+    #[test]
+    fn a_figure_that_was_not_judged_fails_a_strict_run_and_its_reason_is_named() {
+        let mut table = Table::default();
+        table.add("a", 9.0, "", Bound::Shown);
+        assert!(table.judge_strictly().is_ok());
+        table.skip("b", "no quiet round");
+        assert!(table.judge().is_ok());
+        assert_eq!(table.judge_strictly().unwrap_err().to_string(), "not judged: b (no quiet round)");
+        assert_eq!(serde_json::to_value(&table).unwrap()[1]["kept"], serde_json::Value::Null);
+        table.fail("c", "it ended");
+        table.skip("d", "not installed");
+        assert_eq!(table.judge().unwrap_err().to_string(), "not kept: c");
+        let strict = table.judge_strictly().unwrap_err().to_string();
+        assert_eq!(strict, "not kept: c; not judged: b (no quiet round); d (not installed)");
     }
 
     #[test]
