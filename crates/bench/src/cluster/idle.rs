@@ -12,7 +12,7 @@ use crate::process::used;
 const SETTLE: Duration = Duration::from_secs(20);
 /// How long they are watched.
 const WATCHED: Duration = Duration::from_secs(30);
-/// The most of a core, percent, and of memory, MiB, that a server may take.
+/// The most of a core, percent, and of memory, MB of 1,000,000 bytes, that a server may take.
 const CPU_MAX: f64 = 3.0;
 const MEMORY_MAX: f64 = 150.0;
 
@@ -34,8 +34,8 @@ pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()
         let (cpu, memory) = used(process)?;
         let percent = (cpu - cpu_before) * 100.0 / WATCHED.as_secs_f64();
         table.add(format!("idle server {number}: CPU"), percent, "% of a core", Bound::AtMost(CPU_MAX));
-        let mib = memory as f64 / f64::from(1 << 20);
-        table.add(format!("idle server {number}: memory"), mib, "MiB", Bound::AtMost(MEMORY_MAX));
+        let mb = memory as f64 / 1_000_000.0;
+        table.add(format!("idle server {number}: memory"), mb, "MB", Bound::AtMost(MEMORY_MAX));
     }
     Ok(())
 }
