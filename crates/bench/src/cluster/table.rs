@@ -46,7 +46,7 @@ struct Row {
     bound: Bound,
     /// Why there is no value; empty if there is one.
     note: String,
-    /// `None` if it was not judged, because there is no value.
+    /// Whether the figure is within its bound; `None` for a row without a figure.
     kept: Option<bool>,
 }
 

@@ -19,7 +19,7 @@ pub(super) enum Unrecorded {
     BounceOfNothing,
     /// A report that a mail is delayed.
     Delayed,
-    /// A mail without a sender that is no bounce.
+    /// The sender is empty, as in a bounce, but the mail is not one.
     NullSender,
 }
 

@@ -74,7 +74,7 @@ impl Mailboxes {
 pub(crate) struct Persons {
     /// The number of each mailbox.
     numbers: BTreeMap<String, usize>,
-    /// For each text of the directory by its number, the number of its mailbox; `None` if it is no address.
+    /// The mailbox of each text of the directory, both by their numbers; `None` for a text that is not an address.
     of_texts: Vec<Option<usize>>,
     /// For each mailbox, the entries of people that have it, ordered.
     owners: Vec<Vec<usize>>,

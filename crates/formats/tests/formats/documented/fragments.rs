@@ -1,5 +1,5 @@
 //! The fragments of the page of findings: the first line of each causes the findings that are named before it, and the
-//! second is right. A line alone is no definition, so that each has a small one that it is put into.
+//! second is right. One line is not a whole definition: each code has a small definition into which its lines are put.
 
 use switchward_formats::compile_file;
 
