@@ -46,8 +46,7 @@ pub(crate) fn check_entry(
     changes: &Changes,
     view: &StateView,
 ) -> Result<(), String> {
-    let read = caught(|| Decision::decode(entry).map_err(|error| error.to_string()))?;
-    if read != *decision {
+    if !caught(|| decision.reads_as(entry).map_err(|error| error.to_string()))? {
         return Err("the entry does not read as what was decided".to_owned());
     }
     if cfg!(debug_assertions) && evolved(entry, view)?.1 != *changes {

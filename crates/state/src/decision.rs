@@ -1,5 +1,6 @@
 //! Decisions: what is replicated. The log carries them, and evolving them is all that changes state.
 
+use minicbor::decode::Error as DecodeError;
 use minicbor::{CborLen, Decode, Decoder, Encode};
 use switchward_machine::{Digest, TenantId, Time};
 
@@ -26,8 +27,10 @@ pub struct Decision {
 
 /// The version of a decision's stored form; its first byte.
 const FORM: u8 = 1;
-/// The usual length of a turn in the log, bytes.
-const TURN_BYTES_USUAL: usize = 400;
+/// The usual length of a turn in the log, bytes: enough for most decisions without a second allocation.
+const TURN_BYTES_USUAL: usize = 512;
+/// How many fields a decision of level 1 is written with.
+const FIELDS: u64 = 3;
 
 impl Decision {
     /// A decision with nothing that came in after level 1.
@@ -80,6 +83,49 @@ impl Decision {
         let decision: Self = crate::wire::unframed(FORM, bytes, "decision").map_err(FormError)?;
         decision.check_level().map_err(FormError)?;
         Ok(decision)
+    }
+
+    /// Returns true if these bytes, which [`encode`](Self::encode) has made of this decision, read as the same decision.
+    /// They are read turn by turn, so that there is never a second decision in memory. They are not counted, as
+    /// [`decode`](Self::decode) does to find fields that were skipped: what reads as the same was written as these bytes.
+    ///
+    /// # Errors
+    /// Broken bytes, or something in the decision that is above its level.
+    pub fn reads_as(&self, bytes: &[u8]) -> Result<bool, FormError> {
+        self.check_level().map_err(FormError)?;
+        self.is_in(bytes).map_err(|error| FormError(error.to_string()))
+    }
+
+    fn is_in(&self, bytes: &[u8]) -> Result<bool, DecodeError> {
+        let Some(rest) = bytes.strip_prefix(&[FORM]) else { return Ok(false) };
+        let mut decoder = Decoder::new(rest);
+        let fields = decoder.array()?;
+        let (level, at): (Level, Time) = (decoder.decode()?, decoder.decode()?);
+        let turns = decoder.array()?;
+        if (level, at) != (self.level, self.at) || turns != u64::try_from(self.turns.len()).ok() {
+            return Ok(false);
+        }
+        for turn in &self.turns {
+            let read: TurnRecord = decoder.decode()?;
+            if read != *turn {
+                return Ok(false);
+            }
+        }
+        Ok(self.ends_with(fields, &mut decoder)? && decoder.position() == rest.len())
+    }
+
+    /// Returns true if the same follows the turns in an encoded decision with this number of fields.
+    #[cfg(feature = "level-two")]
+    fn ends_with(&self, fields: Option<u64>, decoder: &mut Decoder<'_>) -> Result<bool, DecodeError> {
+        let has_sample = fields == Some(FIELDS + 1);
+        let sample: Option<u64> = if has_sample { decoder.decode()? } else { None };
+        Ok((has_sample || fields == Some(FIELDS)) && sample == self.sample)
+    }
+
+    /// Returns true if the same follows the turns in an encoded decision with this number of fields: nothing yet.
+    #[cfg(not(feature = "level-two"))]
+    fn ends_with(&self, fields: Option<u64>, _: &mut Decoder<'_>) -> Result<bool, DecodeError> {
+        Ok(fields == Some(FIELDS))
     }
 }
 
@@ -135,11 +181,56 @@ mod tests {
         assert!(error.contains("does not know"), "{error}");
     }
 
+    #[test]
+    fn what_was_written_reads_as_the_same_decision_and_as_no_other() {
+        let turn = TurnRecord {
+            tenant: TenantId(1),
+            scope: Scope::Shard,
+            by: Actor::server(),
+            request: Some(("a request".into(), Digest([7; 32]))),
+            reply: Reply::Done,
+            events: Vec::new(),
+        };
+        let later = TurnRecord { tenant: TenantId(2), ..turn.clone() };
+        let all = [
+            decision(),
+            Decision { at: Time(4), ..decision() },
+            Decision { level: Level(8), ..decision() },
+            Decision { turns: vec![turn.clone()], ..decision() },
+            Decision { turns: vec![later.clone()], ..decision() },
+            Decision { turns: vec![turn, later], ..decision() },
+        ];
+        for one in &all {
+            for other in &all {
+                assert_eq!(one.reads_as(&other.encode()), Ok(one == other), "{one:?}, {other:?}");
+            }
+            let bytes = one.encode();
+            assert!(one.reads_as(&bytes[..bytes.len() - 1]).is_err());
+            for odd in [[&bytes[..], &[0]].concat(), [&[FORM + 1][..], &bytes[1..]].concat()] {
+                assert_eq!(one.reads_as(&odd), Ok(false), "{odd:?}");
+            }
+            let mut longer = bytes;
+            longer[1] = 0x86;
+            longer.extend([0xf6, 0xf6, 0x18, 0x2a]);
+            assert_eq!(one.reads_as(&longer), Ok(false), "it has fields that this program does not know");
+        }
+    }
+
     #[cfg(feature = "level-two")]
     #[test]
     fn what_is_above_the_level_of_a_decision_is_refused() {
         let sampled = |level| Decision { level: Level(level), sample: Some(5), ..decision() };
         assert_eq!(Decision::decode(&sampled(2).encode()).as_ref(), Ok(&sampled(2)));
+        assert_eq!(sampled(2).reads_as(&sampled(2).encode()), Ok(true));
+        let other = Decision { sample: Some(6), ..sampled(2) };
+        let without = Decision { sample: None, ..sampled(2) };
+        for one in [other, without] {
+            assert_eq!(
+                [sampled(2).reads_as(&one.encode()), one.reads_as(&sampled(2).encode())],
+                [Ok(false), Ok(false)]
+            );
+        }
+        assert!(sampled(1).reads_as(&sampled(1).encode()).is_err());
         let error = Decision::decode(&sampled(1).encode()).unwrap_err().to_string();
         assert!(error.contains("Decision.sample"), "{error}");
     }
