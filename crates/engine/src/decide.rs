@@ -16,7 +16,7 @@ use crate::remembered;
 use crate::session::position;
 use crate::stamp::Stamp;
 use crate::turn::{Stop, Turn};
-use crate::working::Working;
+use crate::working::{RowBefore, Working};
 use crate::{approval, catalogue, delivery, driver, policy, run, session, work};
 
 /// What a batch came to.
@@ -26,6 +26,8 @@ pub struct Decided {
     pub decision: Option<Decision>,
     /// The rows that `evolve` changes for the decision on the same rows.
     pub changes: Changes,
+    /// What is known of each of these rows as it was before, in the same order.
+    pub before: Vec<RowBefore>,
     /// One answer for each command that was begun, in order. Good only once the decision is committed.
     pub answers: Vec<Result<Reply, Rejection>>,
 }
@@ -52,7 +54,7 @@ pub fn decide_while(
     stamp: Stamp,
     more: &mut dyn FnMut(usize) -> bool,
 ) -> Result<Decided, ViewError> {
-    let mut rows = Working::of_batch(view);
+    let mut rows = Working::of_batch(view, batch.len());
     let last = rows.clock_at(&Key::clock())?.map_or(Time(0), |at| *at);
     let at = if planted!(rows, ClockBack) { stamp.now } else { stamp.now.max(last) };
     let level = stamp.level.max(level_of_rows(&rows)?);
@@ -75,7 +77,8 @@ pub fn decide_while(
     if let Some(decision) = &decision {
         stamp_rows(&mut rows, decision)?;
     }
-    Ok(Decided { decision, changes: rows.into_changes(), answers })
+    let (changes, before) = rows.into_changes();
+    Ok(Decided { decision, changes, before, answers })
 }
 
 /// Adds what decisions have from level 2 on.

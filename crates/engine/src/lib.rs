@@ -47,4 +47,4 @@ pub use session::position::PositionView;
 pub use session::view::{Below, SessionView, session_view};
 pub use stamp::Stamp;
 pub use work::view::{WorkView, work_view};
-pub use working::evolve;
+pub use working::{RowBefore, evolve, evolve_with_before};

@@ -14,6 +14,7 @@ use switchward_state::catalogue::{ApiKey, Role};
 use switchward_state::seal::KeyRing;
 use switchward_state::{
     Changes, Decision, IndexKey, Key, Kind, ReadRows, Row, View, ViewError, WriteRows, apply_decision,
+    may_be_indexed,
 };
 
 /// The kinds of row that a batch keeps when it has read them: each command reads them several times, or all commands do. A
@@ -21,14 +22,39 @@ use switchward_state::{
 const READ_ONCE: [Kind; 6] =
     [Kind::Clock, Kind::Level, Kind::Machine, Kind::Run, Kind::Session, Kind::Tenancy];
 
+/// How many rows of its own a command usually reads or changes.
+const ROWS_USUAL: usize = 4;
+/// How many rows all commands of a batch usually share.
+const ROWS_SHARED_USUAL: usize = 8;
+
 /// The rows that a decision changes.
 ///
 /// # Errors
 /// A row cannot be read, or the decision does not fit the rows; the replica must stop.
 pub fn evolve(decision: &Decision, view: &dyn View) -> Result<Changes, ViewError> {
-    let mut rows = Working::of_batch(view);
+    evolve_with_before(decision, view).map(|(changes, _)| changes)
+}
+
+/// The same, with what is known of each of these rows as it was before, in the same order.
+///
+/// # Errors
+/// As [`evolve`].
+pub fn evolve_with_before(
+    decision: &Decision,
+    view: &dyn View,
+) -> Result<(Changes, Vec<RowBefore>), ViewError> {
+    let mut rows = Working::of_batch(view, decision.turns.len());
     apply_decision(&mut rows, decision)?;
     Ok(rows.into_changes())
+}
+
+/// What is known of a changed row as it was before, so that its index entries then can be computed without another read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowBefore {
+    /// It was not read, or its kind is in no index.
+    NotRead,
+    /// It was this; `None` if there was none.
+    Read(Option<Arc<Row>>),
 }
 
 /// Changed rows over unchanged ones.
@@ -44,6 +70,22 @@ struct Known {
     row: Option<Arc<Row>>,
     /// False if it is as it was before the batch.
     is_changed: bool,
+    before: RowBefore,
+}
+
+impl Known {
+    /// A row as it is before the batch.
+    fn unchanged(row: Option<Arc<Row>>) -> Self {
+        Self { row, is_changed: false, before: RowBefore::NotRead }
+    }
+
+    /// The batch changes it now.
+    fn change(&mut self, may_be_indexed: bool) {
+        if !self.is_changed && may_be_indexed {
+            self.before = RowBefore::Read(self.row.clone());
+        }
+        self.is_changed = true;
+    }
 }
 
 impl<'a> Working<'a> {
@@ -54,17 +96,19 @@ impl<'a> Working<'a> {
 
     /// The copies of a batch, whose commands read many of the same rows. The rows below must not change meanwhile: those that
     /// are read again and again, such as the machine's, are read from there once, and kept until the batch ends.
-    pub(crate) fn of_batch(base: &'a dyn View) -> Self {
-        Self { keeps_reads: true, ..Self::new(base) }
+    pub(crate) fn of_batch(base: &'a dyn View, commands: usize) -> Self {
+        let rows = commands.saturating_mul(ROWS_USUAL).saturating_add(ROWS_SHARED_USUAL);
+        let known = IndexMap::with_capacity_and_hasher(rows, FixedState::default());
+        Self { base, keeps_reads: true, known: RefCell::new(known) }
     }
 
-    /// What was changed.
-    pub(crate) fn into_changes(self) -> Changes {
-        let known = self.known.into_inner().into_iter();
-        let mut changes: Changes =
-            known.filter(|(_, known)| known.is_changed).map(|(key, known)| (key, known.row)).collect();
-        changes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        changes
+    /// What was changed, and what is known of each of these rows as it was before.
+    pub(crate) fn into_changes(self) -> (Changes, Vec<RowBefore>) {
+        let known = self.known.into_inner();
+        let mut changed: Vec<(Key, Known)> = Vec::with_capacity(known.len());
+        changed.extend(known.into_iter().filter(|(_, known)| known.is_changed));
+        changed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        changed.into_iter().map(|(key, known)| ((key, known.row), known.before)).unzip()
     }
 
     /// Returns true if a key other than that of this id makes somebody an admin of the tenant at this time.
@@ -98,7 +142,17 @@ impl<'a> Working<'a> {
     }
 
     fn change(&mut self, key: Key, row: Option<Arc<Row>>) {
-        self.known.get_mut().insert(key, Known { row, is_changed: true });
+        match self.known.get_mut().entry(key) {
+            Entry::Occupied(mut found) => {
+                let may_be_indexed = may_be_indexed(found.key());
+                let known = found.get_mut();
+                known.change(may_be_indexed);
+                known.row = row;
+            }
+            Entry::Vacant(free) => {
+                free.insert(Known { row, is_changed: true, before: RowBefore::NotRead });
+            }
+        }
     }
 }
 
@@ -109,8 +163,7 @@ impl ReadRows for Working<'_> {
         }
         let row = self.base.row(key)?;
         if self.keeps_reads && READ_ONCE.into_iter().any(|kind| key.is(kind)) {
-            let known = Known { row: row.clone(), is_changed: false };
-            self.known.borrow_mut().insert(key.clone(), known);
+            self.known.borrow_mut().insert(key.clone(), Known::unchanged(row.clone()));
         }
         Ok(row)
     }
@@ -127,11 +180,13 @@ impl ReadRows for Working<'_> {
 
 impl WriteRows for Working<'_> {
     fn get_mut(&mut self, key: &Key) -> Result<&mut Row, ViewError> {
-        let known = match self.known.get_mut().entry(key.clone()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(free) => free.insert(Known { row: self.base.row(key)?, is_changed: false }),
+        let all = self.known.get_mut();
+        let at = match all.get_index_of(key) {
+            Some(at) => at,
+            None => all.insert_full(key.clone(), Known::unchanged(self.base.row(key)?)).0,
         };
-        known.is_changed = true;
+        let known = &mut all[at];
+        known.change(may_be_indexed(key));
         let row = known.row.as_mut().map(Arc::make_mut);
         row.ok_or_else(|| ViewError(format!("key {key:?} holds no row")))
     }

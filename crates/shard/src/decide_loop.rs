@@ -239,7 +239,7 @@ impl DecideLoop {
         self.proposer.settle(&self.leadership, term).await.map_err(|why| self.unsettled(&why))?;
         let base = self.group.shared.position();
         let decided = self.decide(commands, jobs);
-        let Decided { decision, changes, answers } = decided.map_err(|why| self.undecidable(why))?;
+        let Decided { decision, changes, before, answers } = decided.map_err(|why| self.undecidable(why))?;
         let refused = answers.iter().filter(|answer| answer.is_err()).count();
         match decision {
             Some(decision) => {
@@ -253,7 +253,7 @@ impl DecideLoop {
                 let (bytes, entry) = (entry.len(), Bytes::from(entry));
                 // What no replica can apply must not get into the log.
                 let checked = check_entry(&entry, &decision, &changes, &self.group.shared.view());
-                let puts = checked.and_then(|()| self.group.shared.puts(changes));
+                let puts = checked.and_then(|()| self.group.shared.puts(changes, before));
                 let puts = puts.map_err(|why| self.undecidable(why))?;
                 self.group.shared.set_pending_decision(PendingDecision {
                     entry: entry.clone(),

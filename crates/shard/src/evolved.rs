@@ -19,20 +19,24 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use switchward_engine::evolve;
+use switchward_engine::{RowBefore, evolve_with_before};
 use switchward_state::{Changes, Decision};
 
 use crate::view::StateView;
+
+/// A decision, the rows that it changes, and what is known of each of them as it was before.
+pub(crate) type Evolved = (Decision, Changes, Vec<RowBefore>);
 
 /// Decodes an entry, and computes the rows that it changes.
 ///
 /// # Errors
 /// It cannot be decoded, or it does not fit the rows; the error says why.
-pub(crate) fn evolved(entry: &[u8], view: &StateView) -> Result<(Decision, Changes), String> {
+pub(crate) fn evolved(entry: &[u8], view: &StateView) -> Result<Evolved, String> {
     caught(|| {
         let decision = Decision::decode(entry).map_err(|error| error.to_string())?;
-        let changes = evolve(&decision, view).map_err(|error| error.to_string())?;
-        Ok((decision, changes))
+        let evolved = evolve_with_before(&decision, view).map_err(|error| error.to_string())?;
+        let (changes, before) = evolved;
+        Ok((decision, changes, before))
     })
 }
 

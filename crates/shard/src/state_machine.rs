@@ -77,7 +77,9 @@ impl StateMachine {
                 #[cfg(feature = "planted")]
                 let bytes = dropped.as_deref().unwrap_or(bytes);
                 let evolved = evolved(bytes, &self.shared.view());
-                let puts = evolved.and_then(|(decision, changes)| Ok((decision, self.shared.puts(changes)?)));
+                let puts = evolved.and_then(|(decision, changes, before)| {
+                    Ok((decision, self.shared.puts(changes, before)?))
+                });
                 puts.map_err(|why| self.cannot_apply(log_id, &why))?
             }
         };

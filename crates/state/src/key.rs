@@ -7,8 +7,15 @@ use switchward_machine::{Bucket, Digest, OpenId, RunId, SessionId, TenantId, Tim
 use crate::{OutboxScope, Scope};
 
 /// The key of a row.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(KeyBytes);
+
+impl Clone for Key {
+    fn clone(&self) -> Self {
+        // `SmallVec` clones item by item; this copies the bytes at once.
+        Self(KeyBytes::from_slice(&self.0))
+    }
+}
 
 crate::wire::as_bytes!(Key, Self::as_bytes, read);
 
@@ -437,7 +444,7 @@ impl Key {
     /// Reads bytes that [`Key::as_bytes`] gave; `None` if they cannot be a key.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        (bytes.len() >= 7).then(|| Self(bytes.into()))
+        (bytes.len() >= 7).then(|| Self(KeyBytes::from_slice(bytes)))
     }
 
     /// Whose row it is.

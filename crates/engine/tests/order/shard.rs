@@ -170,7 +170,7 @@ impl Shard {
         let batch: Vec<Message> = leader.queue.drain(..count).collect();
         let commands: Vec<Command> = batch.iter().map(|message| message.command.clone()).collect();
         let rows = Planted { rows: &self.replicas[leader.server].rows, bug: self.bug };
-        let Decided { decision, changes, answers } =
+        let Decided { decision, changes, answers, .. } =
             decide(&commands, &rows, now).map_err(|error| format!("{commands:?}: {error}"))?;
         if answers.len() != batch.len() {
             return Err(format!("{} commands have {} answers", batch.len(), answers.len()));

@@ -293,7 +293,7 @@ impl Harness {
             self.refusals_change_nothing(command)?;
         }
         let decided = decide(&batch, &self.rows, self.now).map_err(|error| error.to_string())?;
-        let Decided { decision, changes, answers } = decided;
+        let Decided { decision, changes, answers, .. } = decided;
         if answers.len() != batch.len() {
             return Err(format!("{} commands have {} answers", batch.len(), answers.len()));
         }
@@ -330,7 +330,7 @@ impl Harness {
     /// A command that is rejected when it is decided alone changes nothing.
     fn refusals_change_nothing(&self, command: &Command) -> Result<(), String> {
         let alone = decide(std::slice::from_ref(command), &self.rows, self.now);
-        let Decided { decision, changes, answers } = alone.map_err(|error| error.to_string())?;
+        let Decided { decision, changes, answers, .. } = alone.map_err(|error| error.to_string())?;
         if !matches!(answers.as_slice(), [Err(_)]) {
             return Ok(());
         }
