@@ -58,15 +58,12 @@ pub fn decide_while(
     let last = rows.clock_at(&Key::clock())?.map_or(Time(0), |at| *at);
     let at = if planted!(rows, ClockBack) { stamp.now } else { stamp.now.max(last) };
     let level = stamp.level.max(level_of_rows(&rows)?);
-    let mut turns = Vec::new();
-    let mut answers = Vec::with_capacity(batch.len());
+    // Turns and answers are large: both are put where they stay.
+    let (mut turns, mut answers) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
     let mut bytes = 0;
     for command in batch {
-        match one_turn(command.borrow(), &mut rows, Stamp { now: at, level }, &mut bytes) {
-            ControlFlow::Continue((answer, turn)) => {
-                answers.push(answer);
-                turns.extend(turn);
-            }
+        match one_turn(command.borrow(), &mut rows, Stamp { now: at, level }, &mut bytes, &mut turns) {
+            ControlFlow::Continue(answer) => answers.push(answer),
             ControlFlow::Break(error) => return Err(error),
         }
         if !more(bytes) {
@@ -94,22 +91,24 @@ fn made(decision: Decision) -> Decision {
     decision
 }
 
-type Ran = (Result<Reply, Rejection>, Option<TurnRecord>);
+type Answer = Result<Reply, Rejection>;
 
+/// Runs one command, adds what it did to the turns of the batch, and gives the answer to it.
 fn one_turn(
     command: &Command,
     rows: &mut Working<'_>,
     stamp: Stamp,
     bytes: &mut usize,
-) -> ControlFlow<ViewError, Ran> {
+    turns: &mut Vec<TurnRecord>,
+) -> ControlFlow<ViewError, Answer> {
     let at = stamp.now;
     if let Err(error) = command.check_scope() {
         return ControlFlow::Break(error);
     }
     match answered_before(command, rows, at) {
         Err(Stop::Broken(error)) => return ControlFlow::Break(error),
-        Err(Stop::Refused(rejection)) => return ControlFlow::Continue((Err(rejection), None)),
-        Ok(Some(reply)) => return answer(rows, command, reply, None),
+        Err(Stop::Refused(rejection)) => return ControlFlow::Continue(Err(rejection)),
+        Ok(Some(reply)) => return answer(rows, command, reply),
         Ok(None) => {}
     }
     let mut turn = Turn::new(rows, command, stamp);
@@ -118,28 +117,29 @@ fn one_turn(
     *bytes = bytes.saturating_add(turn.budget.bytes());
     match result {
         Err(Stop::Broken(error)) => ControlFlow::Break(error),
-        Err(Stop::Refused(rejection)) if events.is_empty() => ControlFlow::Continue((Err(rejection), None)),
+        Err(Stop::Refused(rejection)) if events.is_empty() => ControlFlow::Continue(Err(rejection)),
         Err(Stop::Refused(rejection)) => ControlFlow::Break(ViewError(format!(
             "a turn was refused after its first event: {}",
             rejection.message
         ))),
-        Ok(reply) => match recorded(rows, command, at, &reply, events) {
+        Ok(reply) => match record(rows, command, at, &reply, events, turns) {
             Err(error) => ControlFlow::Break(error),
-            Ok(record) => answer(rows, command, reply, record),
+            Ok(()) => answer(rows, command, reply),
         },
     }
 }
 
-/// Writes down what a command did and what it is answered with; `None` if it did nothing and its reply is not remembered.
-fn recorded(
+/// Writes down what a command did and what it is answered with, unless it did nothing and its reply is not remembered.
+fn record(
     rows: &mut Working<'_>,
     command: &Command,
     at: Time,
     reply: &Reply,
     events: Vec<Event>,
-) -> Result<Option<TurnRecord>, ViewError> {
+    turns: &mut Vec<TurnRecord>,
+) -> Result<(), ViewError> {
     if events.is_empty() && !remembered::remembers_unchanged(rows, command)? {
-        return Ok(None);
+        return Ok(());
     }
     let record = TurnRecord {
         tenant: command.tenant,
@@ -150,7 +150,8 @@ fn recorded(
         events,
     };
     finish(rows, &Site { tenant: record.tenant, scope: &record.scope, at }, &record)?;
-    Ok(Some(record))
+    turns.push(record);
+    Ok(())
 }
 
 /// Carries out the command of a turn, and publishes what happened.
@@ -188,17 +189,12 @@ fn carry_out(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
 }
 
 /// The answer to the caller: the reply, with the rows at hand that complete it.
-fn answer(
-    rows: &dyn ReadRows,
-    command: &Command,
-    mut reply: Reply,
-    turn: Option<TurnRecord>,
-) -> ControlFlow<ViewError, Ran> {
+fn answer(rows: &dyn ReadRows, command: &Command, mut reply: Reply) -> ControlFlow<ViewError, Answer> {
     let at_hand = position::load(rows, command.tenant, &command.scope, &mut reply)
         .and_then(|()| work::view::load(rows, command, &mut reply));
     match at_hand {
         Err(error) => ControlFlow::Break(error),
-        Ok(()) => ControlFlow::Continue((Ok(reply), turn)),
+        Ok(()) => ControlFlow::Continue(Ok(reply)),
     }
 }
 
