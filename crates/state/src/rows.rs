@@ -181,6 +181,17 @@ pub trait ReadRows {
     /// The child that a run waits for; `None` if it has none.
     fn child(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<Option<RunId>, ViewError> {
         let at = self.run(tenant, id, run)?;
+        self.child_of(tenant, id, run, &at)
+    }
+
+    /// The child that a run waits for whose row this is; `None` if it has none.
+    fn child_of(
+        &self,
+        tenant: TenantId,
+        id: SessionId,
+        run: RunId,
+        at: &Run,
+    ) -> Result<Option<RunId>, ViewError> {
         for index in 0..at.slots {
             let slot = self.slot_at(&Key::slot(tenant, id, run, at.entry, index))?;
             if let Some(Slot::Runs(child)) = slot.as_deref() {

@@ -117,6 +117,29 @@ fn document(
     found.ok_or_else(|| ViewError(format!("the policy document {digest} is not installed")))
 }
 
+/// The least cap of a session on each of these units while the run at `leaf` is its active one, of all that holds then;
+/// `None` for a unit without a cap.
+pub(crate) fn least_caps<const N: usize>(
+    rows: &dyn ReadRows,
+    tenant: TenantId,
+    id: SessionId,
+    session: &Session,
+    (root, machine): (&Run, &Machine),
+    leaf: &Run,
+    units: [BudgetUnit; N],
+) -> Result<[Option<u64>; N], ViewError> {
+    let documents = documents(rows, tenant, id, session, leaf)?;
+    let mut least = [None; N];
+    each_cap((root, machine), &documents, &mut |_, budget, value| {
+        for (unit, least) in units.iter().zip(&mut least) {
+            if budget.unit == *unit {
+                *least = Some(least.map_or(value, |least: u64| least.min(value)));
+            }
+        }
+    });
+    Ok(least)
+}
+
 /// The caps of a session: those of its root run's machine, and those of these documents.
 fn caps(
     rows: &dyn ReadRows,
@@ -127,19 +150,30 @@ fn caps(
 ) -> Result<Vec<Cap>, ViewError> {
     let root = rows.run(tenant, id, session.root)?;
     let machine = machine_of(rows, tenant, &root)?;
-    let own =
-        |budget: &Budget| Cap { layer: None, budget: budget.clone(), value: cap(budget, &machine, &root) };
-    let mut all: Vec<Cap> = machine.budgets.iter().map(own).collect();
-    let raised = raised(&machine, &root);
+    let mut all = Vec::new();
+    each_cap((&*root, &*machine), documents, &mut |layer, budget, value| {
+        all.push(Cap { layer: layer.cloned(), budget: budget.clone(), value });
+    });
+    Ok(all)
+}
+
+/// Visits each cap of a session with the layer of the document that sets it, by its root run and that one's machine.
+fn each_cap(
+    (root, machine): (&Run, &Machine),
+    documents: &[Document],
+    visit: &mut dyn FnMut(Option<&String>, &Budget, u64),
+) {
+    for budget in &machine.budgets {
+        visit(None, budget, cap(budget, machine, root));
+    }
+    let raised = raised(machine, root);
     for document in documents {
         for budget in &document.machine.budgets {
             let stated = if let Num::Literal(value) = budget.cap { value } else { 0 };
             let lifted = if document.of_tenant || budget.unit != BudgetUnit::UsdMicros { 0 } else { raised };
-            let (layer, budget) = (Some(document.layer.clone()), budget.clone());
-            all.push(Cap { layer, budget, value: stated.max(lifted) });
+            visit(Some(&document.layer), budget, stated.max(lifted));
         }
     }
-    Ok(all)
 }
 
 /// What an operator has raised the session's cap on money to; 0 if nobody has.

@@ -16,7 +16,7 @@ use switchward_state::{
 
 use crate::approval::reach::Reach;
 use crate::loaded::{InstalledMachine, LoadedRows, PositionRows};
-use crate::policy::in_force::in_force;
+use crate::policy::in_force::least_caps;
 use crate::policy::machine_of;
 use crate::run::scope::Scope;
 use crate::turn::{Stop, Turn};
@@ -49,8 +49,9 @@ pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Option<Position>, Stop> {
     let active = active(turn.rows, tenant, id, session.root)?;
     let (Some(root), Some(leaf)) = (active.first(), active.last()) else { return Ok(None) };
     let ended = session.status.ended();
-    let caps = in_force(turn.rows, tenant, id, &session, leaf.id)?.caps;
-    let cap = |unit| caps.iter().filter(|cap| cap.budget.unit == unit).map(|cap| cap.value).min();
+    let units = [BudgetUnit::UsdMicros, BudgetUnit::Mails];
+    let of_root = (&*root.run, &*root.machine);
+    let [usd_cap, mail_cap] = least_caps(turn.rows, tenant, id, &session, of_root, &leaf.run, units)?;
     let listening = |one: &&Active| !ended && session.reply_tenant.is_some() && listens(one);
     Ok(Some(Position {
         sequence: session.sequence,
@@ -68,8 +69,8 @@ pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Option<Position>, Stop> {
         voided: turn.events.iter().flat_map(voided).copied().collect(),
         warnings: turn.events.iter().filter_map(warning).collect(),
         meters: session.meters,
-        usd_cap: cap(BudgetUnit::UsdMicros),
-        mail_cap: cap(BudgetUnit::Mails),
+        usd_cap,
+        mail_cap,
         listens: active
             .iter()
             .rev()
@@ -94,8 +95,8 @@ fn active(
     while let Some(run) = next {
         let row = rows.run(tenant, id, run)?;
         let machine = machine_of(rows, tenant, &row)?;
+        next = rows.child_of(tenant, id, run, &row)?;
         active.push(Active { id: run, run: row, machine });
-        next = rows.child(tenant, id, run)?;
     }
     Ok(active)
 }
