@@ -74,12 +74,13 @@ fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(), Stop> {
 
 fn enter(turn: &mut Turn<'_, '_>, run: RunId, node: NodeIx) -> Result<Next, Stop> {
     turn.emit(RunEvent::Entered { run, node })?;
-    let machine = turn.run(run)?.machine;
-    turn.trail.push((machine, node));
-    if turn.run(run)?.drained > ENTRIES_MAX {
+    let at = turn.run(run)?;
+    turn.trail.push((at.machine, node));
+    if at.drained > ENTRIES_MAX {
         return Ok(Next::End(Ending::failed(EndReason::DrainLimit), cycle(turn)?.into()));
     }
-    let machine = turn.machine(&*turn.run(run)?)?;
+    let machine = turn.machine(&at)?;
+    drop(at);
     events::take_early(turn, run, node_at(&machine, node)?)?;
     Ok(Next::Begin(ActIx(0)))
 }
@@ -226,8 +227,9 @@ fn held(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop>
 }
 
 fn leave(turn: &mut Turn<'_, '_>, run: RunId, exit: ExitIx) -> Result<Next, Stop> {
-    let at = turn.run(run)?.node;
-    let machine = turn.machine(&*turn.run(run)?)?;
+    let row = turn.run(run)?;
+    let (at, machine) = (row.node, turn.machine(&row)?);
+    drop(row);
     let found = node_at(&machine, at)?.exits.get(usize::from(exit.0));
     let found = found.ok_or_else(|| ViewError(format!("node {at:?} has no exit {exit:?}")))?;
     void(turn, run)?;

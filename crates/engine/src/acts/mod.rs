@@ -28,8 +28,9 @@ pub(crate) enum Ran {
 /// Begins an act of the run's node.
 pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, act: ActIx) -> Result<Next, Stop> {
     turn.budget.next_act();
-    let at = turn.run(run)?.node;
-    let machine = turn.machine(&*turn.run(run)?)?;
+    let row = turn.run(run)?;
+    let (at, machine) = (row.node, turn.machine(&row)?);
+    drop(row);
     let node = machine.node(at).ok_or_else(|| ViewError(format!("machine has no node {at:?}")))?;
     let found = node.acts.get(usize::from(act.0));
     let found = found.ok_or_else(|| ViewError(format!("node {} has no {act:?}", node.name)))?;

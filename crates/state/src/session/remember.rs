@@ -26,6 +26,15 @@ pub(crate) fn remember(
     hash: Hash,
     source: ReplySource,
 ) -> Result<(), ViewError> {
+    // Mostly there is nothing to forget and the list is not full: then no row is needed but the session's.
+    let replies = &mut rows.session_at_mut(&site.session_key()?)?.replies;
+    if let ReplySource::History(sequence) = source
+        && replies.listed.len() < REPLIES_LISTED_MAX
+        && !replies.oldest().is_some_and(|at| is_lapsed(site, at))
+    {
+        replies.listed.push(Remembered { hash, at: site.at, sequence: Some(sequence) });
+        return Ok(());
+    }
     change(rows, site, |change| {
         change.forget_lapsed()?;
         change.chain_oldest()?;
@@ -58,6 +67,11 @@ fn change(
     if before == after { Ok(()) } else { apply_usage::replaced(rows, site.tenant, session, before, after) }
 }
 
+/// Returns true if the time of a reply that was given then is over.
+fn is_lapsed(site: &Site<'_>, at: Time) -> bool {
+    site.at.since_ms(at) >= REPLIES_KEPT_MS
+}
+
 impl Change<'_> {
     fn key(&self, hash: Hash) -> Key {
         Key::reply(self.site.tenant, self.session, hash)
@@ -66,8 +80,7 @@ impl Change<'_> {
     fn forget_lapsed(&mut self) -> Result<(), ViewError> {
         for forgotten in 0..REPLIES_SWEPT_MAX {
             let enough = forgotten >= REPLIES_FORGOTTEN_MAX && !self.replies.is_long();
-            let lapsed = |at: Time| self.site.at.since_ms(at) >= REPLIES_KEPT_MS;
-            if enough || !self.replies.oldest().is_some_and(lapsed) {
+            if enough || !self.replies.oldest().is_some_and(|at| is_lapsed(self.site, at)) {
                 break;
             }
             self.forget_first()?;
