@@ -13,11 +13,13 @@
 mod cost;
 mod late;
 mod lines;
+mod sums;
 
 use lines::Lines;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use sums::sums;
 use switchward_machine::TenantId;
 use switchward_state::{Command, Reply};
 use tokio::sync::{Notify, oneshot};
@@ -153,29 +155,31 @@ impl Exit {
     pub(crate) fn charge<'c>(&self, took: impl Iterator<Item = (&'c Arc<Command>, Duration)>) {
         let now = instant();
         let mut lines = self.0.lines.lock();
-        for (command, took) in took {
+        let took = took.inspect(|(command, took)| {
             let units = usize::try_from(took.as_micros() / COST_TIME.as_micros()).unwrap_or(usize::MAX);
             // Most take no longer than their minimum cost, so what they carry need not be measured.
             let more = if units > 1 { units.saturating_sub(cost::cost(&command.body)) } else { 0 };
-            lines.used(command, took, now);
             if more > 0 {
                 lines.charge(command.tenant, more);
             }
+        });
+        for (first, took) in sums(took) {
+            lines.used(first, took, now);
         }
     }
 
     /// Records how long it took to write the decision on these commands, and its size in bytes.
     pub(crate) fn wrote(&self, commands: &[Arc<Command>], took: Duration, bytes: usize) {
         let now = instant();
-        let costs: Vec<usize> = commands.iter().map(|command| cost::cost(&command.body)).collect();
-        let all = costs.iter().sum::<usize>().max(1);
+        let costs = sums(commands.iter().map(|command| (command, cost::cost(&command.body))));
+        let all = costs.iter().map(|(_, cost)| cost).sum::<usize>().max(1);
         let mut lines = self.0.lines.lock();
         lines.wrote(took);
         // The disk has more to do: the decision becomes rows, whose tables are merged later.
         let all_of_it = took + WRITTEN_LATER * u32::try_from(bytes / 1024).unwrap_or(u32::MAX);
-        for (command, cost) in commands.iter().zip(costs) {
+        for (first, cost) in costs {
             let part = all_of_it.mul_f64(cost as f64 / all as f64);
-            lines.used(command, part, now);
+            lines.used(first, part, now);
         }
     }
 
@@ -183,8 +187,17 @@ impl Exit {
     pub(crate) fn answered(&self, commands: impl Iterator<Item = (TenantId, Instant)>) {
         let now = instant();
         let mut lines = self.0.lines.lock();
+        let mut last = None;
         for (tenant, since) in commands {
-            lines.answered(tenant, now.saturating_duration_since(since));
+            // Who is the heaviest does not change here.
+            let heaviest = match last {
+                Some((same, heaviest)) if same == tenant => heaviest,
+                Some(_) | None => lines.is_heaviest(tenant),
+            };
+            last = Some((tenant, heaviest));
+            if !heaviest {
+                lines.other_answered(now.saturating_duration_since(since));
+            }
         }
     }
 

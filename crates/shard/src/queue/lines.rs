@@ -130,14 +130,17 @@ impl Lines {
         Some(until)
     }
 
-    /// A tenant's command was answered so long after it had come.
-    pub(super) fn answered(&mut self, tenant: TenantId, after: Duration) {
-        if !self.throttle.is_heaviest(tenant) {
-            if self.quick.is_late(after) {
-                self.throttle.others_waited_too_long();
-            } else {
-                self.throttle.others_did_not_wait();
-            }
+    /// Returns true if the tenant has used most lately.
+    pub(super) fn is_heaviest(&self, tenant: TenantId) -> bool {
+        self.throttle.is_heaviest(tenant)
+    }
+
+    /// A command of another tenant than the heaviest was answered so long after it had come.
+    pub(super) fn other_answered(&mut self, after: Duration) {
+        if self.quick.is_late(after) {
+            self.throttle.others_waited_too_long();
+        } else {
+            self.throttle.others_did_not_wait();
         }
     }
 
