@@ -134,8 +134,8 @@ impl<'a, 'b> Turn<'a, 'b> {
         let none = || Rejection::new(Reason::NotFound, "there is no such session");
         let session = found.ok_or_else(none)?;
         // What a removal leaves is for the removal alone.
-        let own = self.command.body.traits().in_removed_session;
-        match session.removal.as_deref().filter(|_| !own).map(|removal| removal.how) {
+        let not_own = || !self.command.body.traits().in_removed_session;
+        match session.removal.as_deref().filter(|_| not_own()).map(|removal| removal.how) {
             Some(how) if how.hides() => Err(none().into()),
             Some(Removing::Erased) => Err(ended(&session).into()),
             Some(_) | None => Ok(session),

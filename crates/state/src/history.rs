@@ -70,7 +70,7 @@ struct WrittenAnswer<'a> {
 #[derive(Clone)]
 pub struct StoredHistory {
     /// What [`History`] is encoded as; `None` if it was made from the fields.
-    bytes: Option<Box<[u8]>>,
+    bytes: Option<Vec<u8>>,
     fields: OnceLock<Box<History>>,
 }
 
@@ -108,10 +108,14 @@ impl StoredHistory {
     }
 }
 
-fn bytes_of(history: &impl Encode<()>) -> Box<[u8]> {
+fn bytes_of(history: &impl Encode<()>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(BYTES_USUAL);
     minicbor::encode(history, &mut bytes).expect("encoding into memory cannot fail");
-    bytes.into_boxed_slice()
+    // The usual capacity is not given back: that would move the bytes of nearly every part for little.
+    if bytes.capacity() > BYTES_USUAL {
+        bytes.shrink_to_fit();
+    }
+    bytes
 }
 
 impl InMemory for StoredHistory {
