@@ -5,7 +5,6 @@ mod tests;
 
 use foldhash::fast::FixedState;
 use indexmap::IndexMap;
-use indexmap::map::Entry;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -70,6 +69,7 @@ struct Known {
     row: Option<Arc<Row>>,
     /// False if it is as it was before the batch.
     is_changed: bool,
+    /// As it was before the batch, once it is changed.
     before: RowBefore,
 }
 
@@ -79,9 +79,9 @@ impl Known {
         Self { row, is_changed: false, before: RowBefore::NotRead }
     }
 
-    /// The batch changes it now.
-    fn change(&mut self, may_be_indexed: bool) {
-        if !self.is_changed && may_be_indexed {
+    /// The batch changes the row, which has this key.
+    fn change(&mut self, key: &Key) {
+        if !self.is_changed && may_be_indexed(key) {
             self.before = RowBefore::Read(self.row.clone());
         }
         self.is_changed = true;
@@ -142,16 +142,13 @@ impl<'a> Working<'a> {
     }
 
     fn change(&mut self, key: Key, row: Option<Arc<Row>>) {
-        match self.known.get_mut().entry(key) {
-            Entry::Occupied(mut found) => {
-                let may_be_indexed = may_be_indexed(found.key());
-                let known = found.get_mut();
-                known.change(may_be_indexed);
-                known.row = row;
-            }
-            Entry::Vacant(free) => {
-                free.insert(Known { row, is_changed: true, before: RowBefore::NotRead });
-            }
+        let all = self.known.get_mut();
+        if let Some(at) = all.get_index_of(&key) {
+            let known = &mut all[at];
+            known.change(&key);
+            known.row = row;
+        } else {
+            all.insert(key, Known { row, is_changed: true, before: RowBefore::NotRead });
         }
     }
 }
@@ -186,7 +183,7 @@ impl WriteRows for Working<'_> {
             None => all.insert_full(key.clone(), Known::unchanged(self.base.row(key)?)).0,
         };
         let known = &mut all[at];
-        known.change(may_be_indexed(key));
+        known.change(key);
         let row = known.row.as_mut().map(Arc::make_mut);
         row.ok_or_else(|| ViewError(format!("key {key:?} holds no row")))
     }
