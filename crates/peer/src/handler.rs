@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokio::runtime::Handle;
 
 use crate::calls::CallStream;
 use crate::hello::Hello;
@@ -21,6 +22,13 @@ pub trait Handler: Send + Sync + 'static {
     /// [`PeerError::Refused`](crate::PeerError::Refused) with this text, cut to
     /// [`REASON_BYTES_MAX`](crate::limits::REASON_BYTES_MAX).
     async fn call(&self, from: u64, request: Request) -> Result<Bytes, String>;
+
+    /// The runtime on which [`call`](Self::call) answers requests of this kind, where the tasks are that it waits for. By
+    /// default, the one on which connections run. Must not block.
+    fn runtime(&self, kind: u8) -> Option<&Handle> {
+        let _unused = kind;
+        None
+    }
 
     /// Serves a stream that the server `from` has opened with this request. The future is dropped when
     /// [`Peers::close`](crate::Peers::close) is called; if the connection ends, only the stream's methods return errors.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::AbortHandle;
 
 use crate::endpoint::Core;
 use crate::frame::{Frame, Op};
@@ -15,7 +16,7 @@ use crate::handler::Handler;
 use crate::handshake::{Connection, reason};
 use crate::limits::INBOUND_FACTOR;
 use crate::pings::Pings;
-use crate::queue::{Capacity, Out, Queue, write_queue};
+use crate::queue::{Capacity, Held, Out, Queue, write_queue};
 use crate::request::{Request, Traffic};
 use crate::wire::{Reader, WireError};
 
@@ -30,15 +31,14 @@ pub(crate) async fn serve(core: &Core, connection: Connection, traffic: Traffic)
         INBOUND_FACTOR * core.requests_max(traffic),
         INBOUND_FACTOR * core.limits.queued_bytes.max(body_max),
     );
-    let mut requests = Requests {
+    let answers = Answers {
         from: server,
         handler: Arc::clone(&core.handler),
         answer_max: body_max,
-        capacity,
         queue,
-        running: HashMap::new(),
-        tasks: JoinSet::new(),
+        running: Mutex::default(),
     };
+    let requests = Requests { answers: Arc::new(answers), capacity };
     tokio::select! {
         error = write_queue(writer, frames) => error,
         error = requests.serve(&mut reader, &pings) => error,
@@ -46,26 +46,35 @@ pub(crate) async fn serve(core: &Core, connection: Connection, traffic: Traffic)
     }
 }
 
-/// The requests of one connection.
+/// The requests of one connection. Dropped, it ends those that are not answered.
 struct Requests {
+    answers: Arc<Answers>,
+    capacity: Arc<Capacity>,
+}
+
+/// What answers the requests of one connection.
+struct Answers {
     from: u64,
     handler: Arc<dyn Handler>,
     answer_max: usize,
-    capacity: Arc<Capacity>,
     queue: Queue,
-    running: HashMap<u64, AbortHandle>,
-    tasks: JoinSet<(u64, Out)>,
+    /// The tasks of the requests that are not answered, by the requests' numbers.
+    running: Mutex<HashMap<u64, AbortHandle>>,
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        let running = std::mem::take(&mut *self.answers.running.lock());
+        running.into_values().for_each(|task| task.abort());
+    }
 }
 
 impl Requests {
-    async fn serve(&mut self, reader: &mut Reader, pings: &Pings) -> WireError {
+    async fn serve(&self, reader: &mut Reader, pings: &Pings) -> WireError {
         loop {
-            let handled = tokio::select! {
-                frame = reader.next() => frame.and_then(|frame| self.handle(frame, pings)),
-                Some(done) = self.tasks.join_next() => {
-                    self.answered(done.ok());
-                    Ok(())
-                }
+            let handled = match reader.next().await {
+                Ok(frame) => self.handle(frame, pings),
+                Err(error) => return error,
             };
             if let Err(error) = handled {
                 return error;
@@ -73,11 +82,12 @@ impl Requests {
         }
     }
 
-    fn handle(&mut self, frame: Frame, pings: &Pings) -> Result<(), WireError> {
+    fn handle(&self, frame: Frame, pings: &Pings) -> Result<(), WireError> {
         match frame.op {
             Op::Request => self.begin(frame)?,
             Op::Cancel => {
-                if let Some(task) = self.running.remove(&frame.id) {
+                let task = self.answers.running.lock().remove(&frame.id);
+                if let Some(task) = task {
                     task.abort();
                 }
             }
@@ -95,25 +105,33 @@ impl Requests {
         Ok(())
     }
 
-    fn begin(&mut self, frame: Frame) -> Result<(), WireError> {
+    /// Begins the task of a request, on the runtime that its handler wants.
+    fn begin(&self, frame: Frame) -> Result<(), WireError> {
         let Frame { kind, group, id, body, .. } = frame;
-        if self.running.contains_key(&id) {
+        // Held until the task is in: a task that ends before takes itself out only then.
+        let mut running = self.answers.running.lock();
+        if running.contains_key(&id) {
             return Err(WireError::Protocol(format!("the request {id} came twice")));
         }
         let held = self.capacity.take(body.len()).map_err(WireError::Protocol)?;
-        let (handler, from, max) = (Arc::clone(&self.handler), self.from, self.answer_max);
-        let task = self.tasks.spawn(async move {
-            let frame = answer(handler.as_ref(), from, Request { kind, group, body }, max).await;
-            (id, Out { frame: Frame { id, ..frame }, progress: None, _held: Some(held) })
-        });
-        self.running.insert(id, task);
+        let answers = Arc::clone(&self.answers);
+        let work = async move { answers.answer(id, Request { kind, group, body }, held).await };
+        let task = match self.answers.handler.runtime(kind) {
+            Some(runtime) => runtime.spawn(work),
+            None => tokio::spawn(work),
+        };
+        running.insert(id, task.abort_handle());
         Ok(())
     }
+}
 
-    /// Sends the answer of a request that was not cancelled.
-    fn answered(&mut self, done: Option<(u64, Out)>) {
-        let Some((id, out)) = done else { return };
-        if self.running.remove(&id).is_some() {
+impl Answers {
+    /// Answers a request, unless it is cancelled meanwhile.
+    async fn answer(&self, id: u64, request: Request, held: Arc<Held>) {
+        let answered = answer(self.handler.as_ref(), self.from, request, self.answer_max).await;
+        let wanted = self.running.lock().remove(&id).is_some();
+        if wanted {
+            let out = Out { frame: Frame { id, ..answered }, progress: None, _held: Some(held) };
             // An error means that the connection ends.
             let _sent = self.queue.send(out);
         }

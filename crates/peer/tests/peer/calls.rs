@@ -8,9 +8,12 @@ use futures::FutureExt as _;
 use futures::future::join_all;
 use switchward_peer::{PeerError, PeerLimits, Request, Traffic};
 use switchward_testkit::until;
+use tokio::runtime::Builder;
 
 use crate::proxy::Proxy;
-use crate::support::{Cluster, ECHO, HANG, LENGTH, LONG, PANIC, REFUSE, Server, request};
+use crate::support::{
+    Cluster, ECHO, HANG, HANG_THERE, LENGTH, LONG, PANIC, PANIC_THERE, REFUSE, Server, THREAD, request,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_go_both_ways_on_both_classes_of_traffic() {
@@ -71,6 +74,24 @@ async fn a_handler_can_refuse_and_may_panic() {
     assert_eq!(first.call(2, PANIC, b"").await, Err(PeerError::Unknown("the handler panicked".into())));
     assert_eq!(first.call(2, ECHO, b"on").await, Ok(Bytes::from_static(b"on")));
     second.handler.running(0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_answers_on_the_runtime_that_it_wants_with_the_same_outcomes() {
+    let own = Builder::new_multi_thread().worker_threads(1).thread_name("own").build().unwrap();
+    let [first, second] = Cluster::new(1).pair();
+    second.handler.own.set(own.handle().clone()).unwrap();
+    assert_eq!(first.call(2, THREAD, b"").await, Ok(Bytes::from_static(b"own")));
+    let panicked = first.call(2, PANIC_THERE, b"").await;
+    assert_eq!(panicked, Err(PeerError::Unknown("the handler panicked".into())), "it may have acted");
+    let call = Box::pin(first.call(2, HANG_THERE, b""));
+    tokio::select! {
+        _ = call => panic!("no call is answered"),
+        () = second.handler.running(1) => {}
+    }
+    second.handler.running(0).await;
+    assert_eq!(first.call(2, ECHO, b"on").await, Ok(Bytes::from_static(b"on")));
+    own.shutdown_background();
 }
 
 #[tokio::test(flavor = "multi_thread")]

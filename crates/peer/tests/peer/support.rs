@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex, Once, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use switchward_peer::{
     Request, TlsPem, Traffic,
 };
 use switchward_testkit::until;
+use tokio::runtime::Handle;
 
 /// A deadline that no test reaches.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
@@ -28,6 +29,12 @@ pub(crate) const HANG: u8 = 3;
 pub(crate) const PANIC: u8 = 4;
 /// Answers with as many bytes as the group says.
 pub(crate) const LENGTH: u8 = 5;
+/// Answers with the name of the thread, on the handler's own runtime if it has one.
+pub(crate) const THREAD: u8 = 6;
+/// Panics, there too.
+pub(crate) const PANIC_THERE: u8 = 7;
+/// Never answers, there too.
+pub(crate) const HANG_THERE: u8 = 8;
 
 /// What the servers of a test have in common.
 pub(crate) struct Cluster {
@@ -73,7 +80,7 @@ impl Cluster {
             hello: self.hello(server),
             tls: self.pem(server, &[]),
             clock: Arc::new(|| 1_000_000),
-            runtime: tokio::runtime::Handle::current(),
+            runtime: Handle::current(),
             limits: PeerLimits::default(),
         }
     }
@@ -179,6 +186,8 @@ pub(crate) struct TestHandler {
     pub(crate) calls: Arc<AtomicUsize>,
     /// Servers that were lost.
     lost: Mutex<Vec<u64>>,
+    /// Its own runtime.
+    pub(crate) own: OnceLock<Handle>,
 }
 
 impl TestHandler {
@@ -241,10 +250,15 @@ impl Handler for TestHandler {
         match request.kind {
             ECHO => Ok(request.body),
             REFUSE => Err(format!("server {from} may not")),
-            PANIC => panic!("as the test wants"),
+            PANIC | PANIC_THERE => panic!("as the test wants"),
+            THREAD => Ok(std::thread::current().name().unwrap_or_default().to_owned().into()),
             LENGTH => Ok(Bytes::from(vec![1; usize::try_from(request.group).unwrap()])),
             _ => std::future::pending().await,
         }
+    }
+
+    fn runtime(&self, kind: u8) -> Option<&Handle> {
+        self.own.get().filter(|_| [THREAD, PANIC_THERE, HANG_THERE].contains(&kind))
     }
 
     async fn stream(&self, _: u64, request: Request, stream: PeerStream) {

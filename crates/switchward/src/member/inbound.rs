@@ -86,16 +86,15 @@ impl Handler for FromPeers {
     async fn call(&self, from: u64, request: Request) -> Result<Bytes, String> {
         self.removed.check(from)?;
         if request.kind == QUARANTINE_QUESTION {
-            let api = self.api.get().ok_or("this server is not open yet")?.clone();
-            let answer =
-                async move { serve_quarantine(&api, &request.body).await.map_err(|error| error.to_string()) };
-            return on(&self.main, answer).await?;
+            let api = self.api.get().ok_or("this server is not open yet")?;
+            return serve_quarantine(api, &request.body).await.map_err(|error| error.to_string());
         }
-        if RaftHandler::serves(request.kind) {
-            return self.handler.call(from, received(request)).await;
-        }
-        let handler = Arc::clone(&self.handler);
-        on(&self.main, async move { handler.call(from, received(request)).await }).await?
+        self.handler.call(from, received(request)).await
+    }
+
+    /// Raft's messages are answered where they come in.
+    fn runtime(&self, kind: u8) -> Option<&Handle> {
+        (!RaftHandler::serves(kind)).then_some(&self.main)
     }
 
     async fn stream(&self, from: u64, request: Request, stream: switchward_peer::PeerStream) {
