@@ -86,4 +86,4 @@ pub use scope::{Scope, ScopeKind};
 pub use shared_machine::SharedMachine;
 pub use site::Site;
 pub use view::{View, ViewError, tenant_numbered};
-pub use wire::{all_known, framed, unframed};
+pub use wire::{all_known, framed, framed_about, unframed};

@@ -12,7 +12,8 @@ pub fn framed(form: u8, value: &impl Encode<()>) -> Vec<u8> {
 }
 
 /// The same for a value of about this many bytes.
-pub(crate) fn framed_about(form: u8, value: &impl Encode<()>, bytes: usize) -> Vec<u8> {
+#[must_use]
+pub fn framed_about(form: u8, value: &impl Encode<()>, bytes: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes);
     out.push(form);
     minicbor::encode(value, &mut out).expect("encoding into memory cannot fail");

@@ -5,7 +5,7 @@ use minicbor::{Decode, Encode};
 use std::io;
 use std::sync::Arc;
 use switchward_state::catalogue::MapEpochs;
-use switchward_state::{Command, Rejection, Reply, framed, unframed};
+use switchward_state::{Command, Rejection, Reply, framed, framed_about, unframed};
 
 use crate::failure::Failure;
 use crate::timers::{Fired, TimerBatch};
@@ -17,6 +17,9 @@ const ANSWER_FORM: u8 = 1;
 
 /// The kind of a question to the leader of a group, among the messages between servers.
 pub const QUESTION: u8 = 32;
+
+/// The bytes of a message beside the longest parts of it, at most.
+const FRAME_BYTES: usize = 64;
 
 /// What a server asks of a shard's leader, and by which map it has chosen the shard.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,35 +63,35 @@ pub enum Answer {
 
 /// Sent form of [`LeaderQuestion`].
 #[derive(Encode, Decode)]
-struct LeaderQuestionForm {
+struct LeaderQuestionForm<'a> {
     #[n(0)]
     epochs: MapEpochs,
-    #[n(1)]
-    request: LeaderRequestForm,
+    #[b(1)]
+    request: LeaderRequestForm<'a>,
 }
 
 /// Sent form of [`LeaderRequest`].
 #[derive(Encode, Decode)]
-enum LeaderRequestForm {
+enum LeaderRequestForm<'a> {
     #[n(0)]
-    Submit(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+    Submit(#[cbor(b(0), with = "minicbor::bytes")] &'a [u8]),
     #[n(1)]
     ReadIndex,
     #[n(2)]
-    Fire(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+    Fire(#[cbor(b(0), with = "minicbor::bytes")] &'a [u8]),
 }
 
 /// Sent form of [`Answer`].
 #[derive(Encode, Decode)]
-enum AnswerForm {
+enum AnswerForm<'a> {
     #[n(0)]
     Reply {
-        #[cbor(n(0), with = "minicbor::bytes")]
-        reply: Vec<u8>,
+        #[cbor(b(0), with = "minicbor::bytes")]
+        reply: &'a [u8],
         #[n(1)]
         index: u64,
-        #[cbor(n(2), with = "minicbor::bytes")]
-        rows: Option<Vec<u8>>,
+        #[cbor(b(2), with = "minicbor::bytes")]
+        rows: Option<&'a [u8]>,
     },
     #[n(1)]
     ReadIndex(#[n(0)] u64),
@@ -135,14 +138,25 @@ enum FailureForm {
 /// Encodes a question: a form byte, then the epochs of the sender's map, and the kind and the parts of the request.
 #[must_use]
 pub fn encode_asked(epochs: MapEpochs, request: &LeaderRequest) -> Bytes {
-    framed(QUESTION_FORM, &LeaderQuestionForm { epochs, request: sent_request(request) }).into()
+    let body = body(request);
+    let form = LeaderQuestionForm { epochs, request: sent_request(request, &body) };
+    framed_about(QUESTION_FORM, &form, body.len() + FRAME_BYTES).into()
 }
 
-fn sent_request(request: &LeaderRequest) -> LeaderRequestForm {
+/// The bytes of the command or of the batch.
+fn body(request: &LeaderRequest) -> Vec<u8> {
     match request {
-        LeaderRequest::Submit(command) => LeaderRequestForm::Submit(Command::encode(command)),
+        LeaderRequest::Submit(command) => Command::encode(command),
+        LeaderRequest::ReadIndex => Vec::new(),
+        LeaderRequest::Fire(batch) => batch.encode(),
+    }
+}
+
+fn sent_request<'a>(request: &LeaderRequest, body: &'a [u8]) -> LeaderRequestForm<'a> {
+    match request {
+        LeaderRequest::Submit(_) => LeaderRequestForm::Submit(body),
         LeaderRequest::ReadIndex => LeaderRequestForm::ReadIndex,
-        LeaderRequest::Fire(batch) => LeaderRequestForm::Fire(batch.encode()),
+        LeaderRequest::Fire(_) => LeaderRequestForm::Fire(body),
     }
 }
 
@@ -154,12 +168,12 @@ pub fn decode_asked(bytes: &[u8]) -> io::Result<LeaderQuestion> {
     let LeaderQuestionForm { epochs, request } = read(QUESTION_FORM, bytes)?;
     let request = match request {
         LeaderRequestForm::Submit(command) => {
-            LeaderRequest::Submit(Arc::new(Command::decode(&command).map_err(bad)?))
+            LeaderRequest::Submit(Arc::new(Command::decode(command).map_err(bad)?))
         }
         LeaderRequestForm::ReadIndex => LeaderRequest::ReadIndex,
-        LeaderRequestForm::Fire(batch) => LeaderRequest::Fire(
-            TimerBatch::decode(&batch).ok_or_else(|| bad("a batch of timers is damaged"))?,
-        ),
+        LeaderRequestForm::Fire(batch) => {
+            LeaderRequest::Fire(TimerBatch::decode(batch).ok_or_else(|| bad("a batch of timers is damaged"))?)
+        }
     };
     Ok(LeaderQuestion { epochs, request })
 }
@@ -168,15 +182,19 @@ pub fn decode_asked(bytes: &[u8]) -> io::Result<LeaderQuestion> {
 #[must_use]
 pub fn encode_answer(answer: &Answer) -> Bytes {
     let form = match answer {
-        Answer::Reply { reply, index, rows } => {
-            AnswerForm::Reply { reply: Reply::encode(reply), index: *index, rows: rows.clone() }
-        }
+        Answer::Reply { reply, index, rows } => return encode_reply(reply, *index, rows.as_deref()),
         Answer::ReadIndex(index) => AnswerForm::ReadIndex(*index),
         Answer::Fired(Fired::Timers(count)) => AnswerForm::Fired(Some(*count as u64)),
         Answer::Fired(Fired::Stale) => AnswerForm::Fired(None),
         Answer::Failed(failure) => AnswerForm::Failed(sent(failure)),
     };
     framed(ANSWER_FORM, &form).into()
+}
+
+fn encode_reply(reply: &Reply, index: u64, rows: Option<&[u8]>) -> Bytes {
+    let reply = Reply::encode(reply);
+    let bytes = reply.len() + rows.map_or(0, <[u8]>::len) + FRAME_BYTES;
+    framed_about(ANSWER_FORM, &AnswerForm::Reply { reply: &reply, index, rows }, bytes).into()
 }
 
 /// Reads what [`encode_answer`] wrote.
@@ -186,7 +204,8 @@ pub fn encode_answer(answer: &Answer) -> Bytes {
 pub fn decode_answer(bytes: &[u8]) -> io::Result<Answer> {
     Ok(match read(ANSWER_FORM, bytes)? {
         AnswerForm::Reply { reply, index, rows } => {
-            Answer::Reply { reply: Box::new(Reply::decode(&reply).map_err(bad)?), index, rows }
+            let reply = Box::new(Reply::decode(reply).map_err(bad)?);
+            Answer::Reply { reply, index, rows: rows.map(<[u8]>::to_vec) }
         }
         AnswerForm::ReadIndex(index) => Answer::ReadIndex(index),
         AnswerForm::Fired(Some(count)) => Answer::Fired(Fired::Timers(usize::try_from(count).map_err(bad)?)),
@@ -310,10 +329,12 @@ mod tests {
     #[test]
     fn a_question_of_another_form_or_without_epochs_is_refused() {
         for (name, request) in requests() {
-            let newer = framed(QUESTION_FORM + 1, &sent_request(&request));
+            let body = body(&request);
+            let newer = framed(QUESTION_FORM + 1, &sent_request(&request, &body));
             let refused = decode_asked(&newer).unwrap_err().to_string();
             assert_eq!(refused, "the form of a message to a leader is not 1", "{name}");
-            assert!(decode_asked(&framed(QUESTION_FORM, &sent_request(&request))).is_err(), "{name}");
+            let without = framed(QUESTION_FORM, &sent_request(&request, &body));
+            assert!(decode_asked(&without).is_err(), "{name}");
         }
     }
 
