@@ -44,6 +44,7 @@ pub use remembered::{answered, is_remembered};
 pub use run::callees::pin_callees;
 pub use run::view::{RunView, run_views};
 pub use session::position::PositionView;
+pub use session::shown::ShownSession;
 pub use session::view::{Below, SessionView, session_view};
 pub use stamp::Stamp;
 pub use work::view::{WorkView, work_view};

@@ -1,17 +1,19 @@
 //! Rows that complete a reply: with them its caller is answered without another read.
 //!
 //! The server that executes a command attaches them. A leader sends them along with a reply to another server, which has
-//! the machines of their runs itself.
+//! the machines of their runs itself; of a session it sends what is shown.
 
 use minicbor::{Decode, Encode};
 use std::sync::Arc;
 use switchward_machine::{Digest, Machine, TenantId};
 use switchward_state::run::{Data, Run};
-use switchward_state::session::{LastMessage, ReplyToken, Session};
+use switchward_state::session::{LastMessage, ReplyToken};
 use switchward_state::work::WorkItem;
 use switchward_state::{
     FormError, Loaded, Open, ReadRows, Reply, SharedRow, View, ViewError, framed, unframed,
 };
+
+use crate::session::shown::AnsweredSession;
 
 /// The rows that are attached to a reply.
 #[derive(Debug, Clone)]
@@ -38,7 +40,7 @@ impl LoadedRows {
 #[derive(Debug, Clone)]
 pub(crate) struct PositionRows {
     /// The session, for what never changes of it.
-    pub(crate) session: SharedRow<Session>,
+    pub(crate) session: AnsweredSession,
     /// The root run's machine.
     pub(crate) root: InstalledMachine,
     /// The leaf's machine, if it is not the root run.
@@ -87,7 +89,7 @@ pub(crate) struct WorkRows {
     /// The user's last message; `None` if there is none.
     pub(crate) said: Option<SharedRow<LastMessage>>,
     /// The session that it is of; `None` if that is gone.
-    pub(crate) session: Option<SharedRow<Session>>,
+    pub(crate) session: Option<AnsweredSession>,
 }
 
 /// Sent form of [`LoadedRows`]. Machines are named by their digests.
@@ -96,7 +98,7 @@ enum LoadedForm {
     #[n(0)]
     Position {
         #[n(0)]
-        session: SharedRow<Session>,
+        session: AnsweredSession,
         #[n(1)]
         root: Digest,
         #[n(2)]
@@ -117,7 +119,7 @@ enum LoadedForm {
         #[n(3)]
         said: Option<SharedRow<LastMessage>>,
         #[n(4)]
-        session: Option<SharedRow<Session>>,
+        session: Option<AnsweredSession>,
     },
 }
 

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
-use switchward_engine::{answered, decide, evolve};
+use switchward_engine::{answered, decide, encode_loaded, evolve};
 use switchward_formats::compile_file;
 use switchward_machine::{Digest, Micros, SessionId, TenantId, Time};
 use switchward_state::catalogue::{
@@ -163,6 +163,22 @@ impl Harness {
             .unwrap();
         count
     }
+}
+
+#[test]
+fn rows_that_are_sent_with_a_reply_do_not_grow_with_what_the_session_remembers() {
+    let mut harness = Harness::start();
+    let mut sent = |number: usize| {
+        let resume = Body::Session(SessionCommand::Resume(Resume { comment: String::new() }));
+        let mut paused = harness.of_session(None, pause()).unwrap();
+        harness.of_session(None, resume).unwrap();
+        for number in number..number + REPLIES_LISTED_MAX {
+            harness.report(number).unwrap();
+        }
+        encode_loaded(&paused.take_loaded()).unwrap()
+    };
+    let (first, later) = (sent(0), sent(REPLIES_LISTED_MAX));
+    assert_eq!(first, later, "only what is shown of it is sent");
 }
 
 #[test]

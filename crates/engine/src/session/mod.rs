@@ -7,6 +7,7 @@ pub(crate) mod position;
 pub(crate) mod post_message;
 pub(crate) mod public;
 pub(crate) mod remove;
+pub(crate) mod shown;
 pub(crate) mod start;
 pub(crate) mod sweep;
 pub(crate) mod switch_run;

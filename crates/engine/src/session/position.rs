@@ -19,6 +19,7 @@ use crate::loaded::{InstalledMachine, LoadedRows, PositionRows};
 use crate::policy::in_force::least_caps;
 use crate::policy::machine_of;
 use crate::run::scope::Scope;
+use crate::session::shown::{AnsweredSession, ShownSession};
 use crate::turn::{Stop, Turn};
 
 /// A run on the way to the active leaf.
@@ -207,16 +208,23 @@ fn loaded(
     let Some(root) = machine(position.root)? else { return Ok(None) };
     let leaf = position.leaf.map(machine).transpose()?.flatten();
     let key = if position.listens.is_some() { rows.mail_keys(tenant)?.into_iter().next() } else { None };
+    let tokens_of = key.and_then(|key| Some((session.reply_tenant.clone()?, key)));
+    let session = AnsweredSession::Row(session);
     let found = PositionRows { session, root, leaf, text: None, reply_token: None };
-    Ok(Some(match key {
-        Some(key) => with_tokens(id, position, found, key),
+    Ok(Some(match tokens_of {
+        Some((name, key)) => with_tokens(id, position, found, name, key),
         None => found,
     }))
 }
 
-/// The rows with the session's reply tokens, made with this key.
-fn with_tokens(id: SessionId, position: &Position, rows: PositionRows, key: MailKey) -> PositionRows {
-    let Some(name) = rows.session.reply_tenant.clone() else { return rows };
+/// The rows with the session's reply tokens, made with this key of the tenant of this name.
+fn with_tokens(
+    id: SessionId,
+    position: &Position,
+    rows: PositionRows,
+    name: String,
+    key: MailKey,
+) -> PositionRows {
     let reply_token = position.listens.map(|at| key.reply_token(&name, id, at.run, at.entry));
     let tokens = ReplyTokens::of_session_with(name, id, vec![key]);
     let text = source(position, &rows).and_then(|text| tokens.put_into(text));
@@ -265,10 +273,10 @@ impl PositionView {
         }
     }
 
-    /// The session's row, for what never changes of it.
+    /// What is shown of the session beside where it stands: what never changes of it.
     #[must_use]
-    pub fn session(&self) -> &Session {
-        &self.rows.session
+    pub fn session(&self) -> ShownSession<'_> {
+        self.rows.session.shown()
     }
 
     /// The node that the active leaf stands at, or ended in.

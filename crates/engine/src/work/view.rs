@@ -10,6 +10,7 @@ use switchward_state::{Body, Command, ItemHead, Key, Loaded, ReadRows, Reply, Sc
 
 use crate::loaded::{LoadedRows, WorkRows};
 use crate::policy::machine_of;
+use crate::session::shown::AnsweredSession;
 use crate::work::leases::schema_of;
 
 /// Work of a session, with all that a worker needs.
@@ -83,7 +84,7 @@ fn rows_of(
     let machine = machine_of(rows, tenant, &run)?;
     let data = rows.data_at(&Key::data(tenant, session, item.head.run))?;
     let said = rows.last_message_at(&Key::last_message(tenant, session))?;
-    let session = rows.session(tenant, session)?;
+    let session = rows.session(tenant, session)?.map(AnsweredSession::Row);
     Ok(Some(WorkRows { item, run, machine, data, said, session }))
 }
 
@@ -99,7 +100,7 @@ fn view_of(work: OpenId, rows: &WorkRows) -> WorkView {
         schema: Json(schema_of(&rows.machine, &rows.run, &owed)),
         data: rows.data.as_ref().map(|data| data.values.clone()).unwrap_or_default(),
         said: rows.said.as_ref().map(|said| said.text.clone()),
-        assistant: rows.session.as_ref().and_then(|row| row.assistant.as_deref().cloned()),
+        assistant: rows.session.as_ref().and_then(|session| session.shown().assistant.cloned()),
         head: rows.item.head.clone(),
         owed,
     }

@@ -19,11 +19,11 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
     let instructions = question.filter(|_| view.answers().next().is_none()).unwrap_or_default();
     v1::Session {
         name: names::of_session(caller, view.id),
-        session_id: row.key.clone().unwrap_or_default(),
+        session_id: row.key.unwrap_or_default().to_owned(),
         definition: if row.definition.is_empty() {
             String::new()
         } else {
-            names::of_definition(caller, &row.definition)
+            names::of_definition(caller, row.definition)
         },
         version: row.version,
         status: sessions::status(at.status).into(),
@@ -31,7 +31,7 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
         reason: at.reason.map(StatusReason::word).unwrap_or_default().to_owned(),
         at: vec![view.at().to_owned()],
         checkpoint: Some(checkpoint),
-        role: row.role.clone(),
+        role: row.role.to_owned(),
         budget: Some(budget(at.meters, at.usd_cap, at.mail_cap)),
         sequence: at.sequence,
         waiting_on: at.gates.iter().map(|gate| open_gate(caller, view.id, gate)).collect(),
@@ -43,8 +43,8 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
         end_time: at.ended.map(timestamp),
         without_policy: row.without_policy,
         instructions,
-        assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
-        assistant_instructions: row.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
+        assistant: row.assistant.map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
+        assistant_instructions: row.assistant.map(|it| it.instructions.clone()).unwrap_or_default(),
         reply_token: reply_tokens::shown(caller, view.reply_token().cloned()),
         caller_role: super::role(caller.actor.role).into(),
         voided_gates: at.voided.iter().map(|gate| names::of_gate(caller, view.id, *gate)).collect(),
