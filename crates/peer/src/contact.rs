@@ -30,7 +30,7 @@ pub struct Contact {
 pub(crate) struct PeerCell {
     known: Mutex<Known>,
     /// The connections that it has dialled for requests: dropping a sender ends one.
-    inbound: Mutex<[Option<oneshot::Sender<()>>; 2]>,
+    inbound: Mutex<[Option<oneshot::Sender<()>>; 3]>,
     streams: AtomicUsize,
     gone: watch::Sender<bool>,
 }
@@ -125,6 +125,7 @@ impl PeerCell {
         let at = match traffic {
             Traffic::Control => 0,
             Traffic::Bulk => 1,
+            Traffic::Commands => 2,
         };
         self.inbound.lock()[at] = Some(sender);
         ends

@@ -77,6 +77,9 @@ impl Dialer {
 
     /// The live connection, as soon as there is one.
     async fn link(&self) -> Result<Arc<Link>, PeerError> {
+        if let State::Up(link) = &*self.state.borrow() {
+            return Ok(Arc::clone(link));
+        }
         let mut states = self.state.subscribe();
         let decided = states.wait_for(|state| !matches!(state, State::Connecting)).await;
         match decided.map(|state| state.clone()) {
@@ -124,13 +127,16 @@ impl Dialer {
         let pings = Pings::new(core, &cell, &queue);
         reader.max = self.body_max;
         core.reports.over(&self.about());
-        if let Some(lasted) = self.reach.reached() {
+        // As in `report`.
+        if self.traffic != Traffic::Commands
+            && let Some(lasted) = self.reach.reached()
+        {
             tracing::info!("reached {} again after {} s", self.about(), lasted.as_secs());
         }
         tracing::info!("connected to {} ({})", self.about(), Purpose::Requests(self.traffic).word());
         self.state.send_replace(State::Up(Arc::clone(&link)));
         let error = tokio::select! {
-            error = write_queue(writer, frames) => error,
+            error = write_queue(writer, frames, self.traffic) => error,
             error = link.read(&mut reader, &pings) => error,
             error = pings.send() => error,
             () = cell.ended() => WireError::Closed,
@@ -151,6 +157,11 @@ impl Dialer {
             if core.reports.is_new(&about, &reason) {
                 tracing::warn!("failed to connect to {about}: {reason}");
             }
+            return;
+        }
+        if self.traffic == Traffic::Commands {
+            // The other connections say whether the server is reached: this one may only have waited for its runtime.
+            tracing::debug!("failed to connect to {about}: {reason}");
             return;
         }
         match self.reach.failed() {

@@ -23,6 +23,7 @@ pub(crate) struct Core {
     pub(crate) limits: PeerLimits,
     pub(crate) clock: WallClock,
     pub(crate) runtime: Handle,
+    commands: Handle,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) reports: Reports,
     hello: Mutex<Hello>,
@@ -40,6 +41,7 @@ impl Core {
             limits: options.limits,
             clock: options.clock,
             runtime: options.runtime,
+            commands: options.commands,
             handler,
             reports: Reports::default(),
             hello: Mutex::new(options.hello),
@@ -138,7 +140,7 @@ impl Core {
     pub(crate) fn body_max(&self, traffic: Traffic) -> usize {
         match traffic {
             Traffic::Control => self.limits.control_body_bytes,
-            Traffic::Bulk => self.limits.bulk_body_bytes,
+            Traffic::Bulk | Traffic::Commands => self.limits.bulk_body_bytes,
         }
     }
 
@@ -146,7 +148,15 @@ impl Core {
     pub(crate) fn requests_max(&self, traffic: Traffic) -> usize {
         match traffic {
             Traffic::Control => self.limits.control_requests,
-            Traffic::Bulk => self.limits.bulk_requests,
+            Traffic::Bulk | Traffic::Commands => self.limits.bulk_requests,
+        }
+    }
+
+    /// The runtime on which connections for this traffic run.
+    pub(crate) fn runtime_of(&self, traffic: Traffic) -> &Handle {
+        match traffic {
+            Traffic::Control | Traffic::Bulk => &self.runtime,
+            Traffic::Commands => &self.commands,
         }
     }
 

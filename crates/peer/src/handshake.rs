@@ -8,6 +8,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 use tokio_rustls::{LazyConfigAcceptor, TlsStream};
@@ -21,7 +22,7 @@ use crate::hello::{Greeting, Hello, Purpose, check};
 use crate::limits::{HELLO_BYTES_MAX, REASON_BYTES_MAX, WRITE_STALL};
 use crate::name::PeerName;
 use crate::tls::{TlsFailure, dialled_name, dials_other, failure, is_for_calls, names};
-use crate::wire::{FrameReader, FrameWriter, Reader, WireError, Writer};
+use crate::wire::{FrameReader, FrameWriter, Reader, WireError, Writer, move_to};
 
 /// A connection after its handshake.
 pub(crate) struct Connection {
@@ -31,6 +32,17 @@ pub(crate) struct Connection {
     pub(crate) server: u64,
     /// Counts the stream that it is for, if the other side has dialled it.
     pub(crate) counted: Option<StreamCount>,
+}
+
+impl Connection {
+    /// The same connection on another runtime.
+    ///
+    /// # Errors
+    /// As of [`move_to`].
+    pub(crate) fn on(self, runtime: &Handle) -> Result<Self, WireError> {
+        let (reader, writer) = move_to(runtime, self.reader, self.writer)?;
+        Ok(Self { reader, writer, ..self })
+    }
 }
 
 /// How long a refused connection stays open so that the other side can read why.

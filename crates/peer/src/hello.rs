@@ -47,13 +47,13 @@ impl Purpose {
             Self::Requests(Traffic::Control) => 1,
             Self::Requests(Traffic::Bulk) => 2,
             Self::Stream => 3,
+            Self::Requests(Traffic::Commands) => 4,
         }
     }
 
     fn of(byte: u8) -> Option<Self> {
-        [Self::Requests(Traffic::Control), Self::Requests(Traffic::Bulk), Self::Stream]
-            .into_iter()
-            .find(|it| it.byte() == byte)
+        let requests = [Traffic::Control, Traffic::Bulk, Traffic::Commands].map(Self::Requests);
+        requests.into_iter().chain([Self::Stream]).find(|it| it.byte() == byte)
     }
 
     /// The word for log lines.
@@ -61,6 +61,7 @@ impl Purpose {
         match self {
             Self::Requests(Traffic::Control) => "control",
             Self::Requests(Traffic::Bulk) => "bulk",
+            Self::Requests(Traffic::Commands) => "commands",
             Self::Stream => "stream",
         }
     }

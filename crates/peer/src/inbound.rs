@@ -88,17 +88,44 @@ async fn one(core: Arc<Core>, tcp: TcpStream, from: SocketAddr, permits: Permits
         () = core.closed() => return,
     };
     drop(permits.address);
-    let (connection, purpose) = match shaken {
-        Ok(Received::Peer(connection, purpose)) => (connection, purpose),
+    match shaken {
+        Ok(Received::Peer(connection, purpose)) => {
+            serve_peer(core, connection, purpose, permits.connection).await;
+        }
         Ok(Received::Calls(caller, stream)) => {
             drop(permits.connection);
-            return serve_calls(&core, caller, *stream, from, &permits.calls).await;
+            serve_calls(&core, caller, *stream, from, &permits.calls).await;
         }
-        Err(why) => return core.report_inbound(from, &why),
-    };
+        Err(why) => core.report_inbound(from, &why),
+    }
+}
+
+/// Serves a connection of another server, on the runtime of its traffic.
+async fn serve_peer(core: Arc<Core>, connection: Connection, purpose: Purpose, permit: OwnedSemaphorePermit) {
+    match purpose {
+        Purpose::Requests(traffic @ Traffic::Commands) => {
+            let (server, runtime) = (connection.server, core.runtime_of(traffic).clone());
+            match connection.on(&runtime) {
+                Ok(connection) => drop(runtime.spawn(serve_to_end(core, connection, purpose, permit))),
+                Err(error) => report_end(server, purpose, &error),
+            }
+        }
+        Purpose::Requests(Traffic::Control | Traffic::Bulk) | Purpose::Stream => {
+            serve_to_end(core, connection, purpose, permit).await;
+        }
+    }
+}
+
+/// Serves a connection of another server until it ends or the transport is closed.
+async fn serve_to_end(
+    core: Arc<Core>,
+    connection: Connection,
+    purpose: Purpose,
+    permit: OwnedSemaphorePermit,
+) {
     let (server, cell) = (connection.server, Arc::clone(&connection.cell));
     let error = tokio::select! {
-        error = serve_purpose(&core, connection, purpose, permits.connection) => error,
+        error = serve_purpose(&core, connection, purpose, permit) => error,
         () = core.closed() => return,
         () = cell.ended() => return,
     };

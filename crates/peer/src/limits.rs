@@ -7,7 +7,7 @@ const MIB: usize = 1024 * KIB;
 
 /// The body of a request or an answer on the control connection, and of the request that opens a stream.
 pub const CONTROL_BODY_BYTES_MAX: usize = 64 * KIB;
-/// The body of a request or an answer on the bulk connection: one log entry may have 32 MiB.
+/// The body of a request or an answer on the bulk connection, and on that for commands: one log entry may have 32 MiB.
 pub const BULK_BODY_BYTES_MAX: usize = 40 * MIB;
 /// The largest frame on a connection that carries a stream.
 pub const STREAM_PIECE_BYTES_MAX: usize = 4 * MIB;
@@ -18,7 +18,7 @@ pub const REASON_BYTES_MAX: usize = 512;
 
 /// Requests to one server on the control connection that are not answered yet. One more is not sent.
 pub const CONTROL_REQUESTS_MAX: usize = 4_096;
-/// The same on the bulk connection.
+/// The same on the bulk connection, and on that for commands.
 pub const BULK_REQUESTS_MAX: usize = 4_352;
 /// Bytes of the bodies of requests to one server, for each class of traffic, that are not answered yet. One more is not sent.
 pub const QUEUED_BYTES_MAX: usize = 96 * MIB;
@@ -37,7 +37,7 @@ pub const CALL_CONNECTIONS_MAX: usize = 256;
 /// Those of one server, gateway or delivery process.
 pub const CALL_CONNECTIONS_PER_PEER_MAX: usize = 8;
 /// Connections of one address whose handshake has not ended, or which are refused and wait for the other side to read why.
-pub const HANDSHAKES_PER_ADDRESS_MAX: usize = 8;
+pub const HANDSHAKES_PER_ADDRESS_MAX: usize = 12;
 /// Streams that one server has open to this one.
 pub const STREAMS_PER_PEER_MAX: usize = 8;
 /// Other servers that one server knows.

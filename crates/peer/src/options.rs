@@ -26,6 +26,8 @@ pub struct PeerOptions {
     pub clock: WallClock,
     /// The runtime on which connections and handlers run.
     pub runtime: Handle,
+    /// The runtime on which connections for [`Traffic::Commands`](crate::Traffic::Commands) run instead.
+    pub commands: Handle,
     /// The limits; tests shorten them.
     pub limits: PeerLimits,
 }

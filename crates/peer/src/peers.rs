@@ -51,6 +51,7 @@ struct Dialled {
     address: String,
     control: HeldConnection,
     bulk: HeldConnection,
+    commands: HeldConnection,
 }
 
 /// A connection that is kept connected until this is dropped.
@@ -63,7 +64,7 @@ impl HeldConnection {
     fn new(core: &Arc<Core>, to: u64, address: &str, traffic: Traffic, reach: Arc<Reach>) -> Self {
         let dialer = Arc::new(Dialer::new(core, to, address.to_owned(), traffic, reach));
         let (kept, ends) = (Arc::clone(&dialer).keep(Arc::clone(core)), Arc::clone(core));
-        let task = core.runtime.spawn(async move {
+        let task = core.runtime_of(traffic).spawn(async move {
             tokio::select! {
                 () = kept => {}
                 () = ends.closed() => {}
@@ -126,9 +127,9 @@ impl Peers {
             return;
         }
         let reach = Arc::<Reach>::default();
-        let [control, bulk] = [Traffic::Control, Traffic::Bulk]
+        let [control, bulk, commands] = [Traffic::Control, Traffic::Bulk, Traffic::Commands]
             .map(|traffic| HeldConnection::new(core, server, &address, traffic, Arc::clone(&reach)));
-        peers.insert(server, Dialled { address, control, bulk });
+        peers.insert(server, Dialled { address, control, bulk, commands });
     }
 
     /// Ends all connections with a server, in both directions, and forgets its address and its [`Contact`]. It can connect
@@ -163,6 +164,7 @@ impl Peers {
         let dialer = self.dialled(to, |dialled| match traffic {
             Traffic::Control => Arc::clone(&dialled.control.dialer),
             Traffic::Bulk => Arc::clone(&dialled.bulk.dialer),
+            Traffic::Commands => Arc::clone(&dialled.commands.dialer),
         })?;
         dialer.call(request, deadline).await
     }

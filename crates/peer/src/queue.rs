@@ -1,11 +1,14 @@
 //! What waits to be written to a connection.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::task::Poll;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::frame::Frame;
+use crate::request::Traffic;
 use crate::wire::{WireError, Writer};
 
 /// Where frames wait. It has no limit of its own: each frame in it holds a part of a [`Capacity`].
@@ -89,8 +92,16 @@ impl Drop for Held {
 
 /// Writes what comes into the queue, in order, and gives it to the network when nothing more waits. Returns when the
 /// connection has ended.
-pub(crate) async fn write_queue(mut writer: Writer, mut queue: UnboundedReceiver<Out>) -> WireError {
+pub(crate) async fn write_queue(
+    mut writer: Writer,
+    mut queue: UnboundedReceiver<Out>,
+    traffic: Traffic,
+) -> WireError {
     while let Some(first) = queue.recv().await {
+        // What sends on other connections runs on other threads, and goes on meanwhile.
+        if traffic == Traffic::Commands {
+            after_ready_tasks().await;
+        }
         let mut next = Some(first);
         while let Some(out) = next {
             let wanted = out.progress.as_ref().is_none_or(|progress| progress.begin());
@@ -107,6 +118,20 @@ pub(crate) async fn write_queue(mut writer: Writer, mut queue: UnboundedReceiver
     WireError::Closed
 }
 
+/// Lets the tasks run that are ready on this thread: what they send goes out in one write.
+async fn after_ready_tasks() {
+    let mut waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        // Woken while it runs, a task is put behind those that are ready.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +146,18 @@ mod tests {
         assert_eq!(capacity.take(0).unwrap_err(), "2 requests are under way");
         drop(held);
         assert!(capacity.take(10).is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_ready_tasks_send_is_there_after_them() {
+        let (sender, sent) = tokio::sync::mpsc::unbounded_channel();
+        for number in 0..3 {
+            let sender = sender.clone();
+            tokio::spawn(async move { sender.send(number) });
+        }
+        assert_eq!(sent.len(), 0);
+        after_ready_tasks().await;
+        assert_eq!(sent.len(), 3);
     }
 
     #[test]

@@ -10,6 +10,10 @@ pub enum Traffic {
     Control,
     /// Everything else, up to [`BULK_BODY_BYTES_MAX`](crate::limits::BULK_BODY_BYTES_MAX) bytes in either direction.
     Bulk,
+    /// Requests whose callers and handlers are tasks of [`PeerOptions::commands`](crate::PeerOptions::commands): their
+    /// connection runs there too, so that no other thread wakes up for one of them. Their bodies are as long as those of
+    /// [`Bulk`](Self::Bulk) may be.
+    Commands,
 }
 
 /// A request to another server. The transport gives no meaning to any part of it.

@@ -40,7 +40,7 @@ pub(crate) async fn serve(core: &Core, connection: Connection, traffic: Traffic)
     };
     let requests = Requests { answers: Arc::new(answers), capacity };
     tokio::select! {
-        error = write_queue(writer, frames) => error,
+        error = write_queue(writer, frames, traffic) => error,
         error = requests.serve(&mut reader, &pings) => error,
         error = pings.send() => error,
     }

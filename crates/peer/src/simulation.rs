@@ -63,7 +63,7 @@ pub fn read_piece(bytes: Bytes) -> Result<Bytes, String> {
 fn body_max(traffic: Traffic) -> usize {
     match traffic {
         Traffic::Control => CONTROL_BODY_BYTES_MAX,
-        Traffic::Bulk => BULK_BODY_BYTES_MAX,
+        Traffic::Bulk | Traffic::Commands => BULK_BODY_BYTES_MAX,
     }
 }
 
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn what_is_sent_is_what_is_read() {
         let asked = Request { kind: 3, group: 9, body: Bytes::from_static(b"entries") };
-        for traffic in [Traffic::Control, Traffic::Bulk] {
+        for traffic in [Traffic::Control, Traffic::Bulk, Traffic::Commands] {
             assert_eq!(read_request(request(7, asked.clone()), traffic), Ok((7, asked.clone())));
             let said = Bytes::from_static(b"applied");
             assert_eq!(read_answer(answer(7, Ok(said.clone()), traffic), traffic), Ok((7, Ok(said))));

@@ -1,12 +1,14 @@
 //! Reads and writes frames.
 
 use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_rustls::TlsStream;
 
@@ -156,6 +158,21 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
         self.buffer.clear();
         Ok(())
     }
+}
+
+/// Moves an open connection to another runtime, whose threads learn from then on that it can be read or written.
+///
+/// # Errors
+/// The system refuses it.
+pub(crate) fn move_to(runtime: &Handle, reader: Reader, writer: Writer) -> io::Result<(Reader, Writer)> {
+    let mut tls = reader.io.unsplit(writer.io);
+    let (tcp, _) = tls.get_mut();
+    let again = std::net::TcpStream::from(tcp.as_fd().try_clone_to_owned()?);
+    let entered = runtime.enter();
+    *tcp = TcpStream::from_std(again)?;
+    drop(entered);
+    let (read, write) = tokio::io::split(tls);
+    Ok((FrameReader { io: read, ..reader }, FrameWriter { io: write, ..writer }))
 }
 
 async fn progress(stall: Duration, write: impl Future<Output = io::Result<()>>) -> Result<(), WireError> {

@@ -218,7 +218,8 @@ impl Transport for Links {
         deadline: Duration,
     ) -> Result<Bytes, PeerError> {
         let short = request.body.len() <= CONTROL_BYTES_MAX;
-        assert!(over == PeerConnection::Bulk || short, "a long message takes the connection for short ones");
+        let fits = over != PeerConnection::Control || short;
+        assert!(fits, "a long message takes the connection for short ones");
         let peer = self.peer(to)?;
         if self.network.is_withheld(to, request.kind) {
             return Err(PeerError::NotSent("entries are withheld".into()));

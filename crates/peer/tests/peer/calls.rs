@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::join_all;
-use switchward_peer::{PeerError, PeerLimits, Request, Traffic};
+use switchward_peer::{PeerError, PeerLimits, PeerOptions, Request, Traffic};
 use switchward_testkit::until;
 use tokio::runtime::Builder;
 
@@ -16,9 +16,9 @@ use crate::support::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_go_both_ways_on_both_classes_of_traffic() {
+async fn calls_go_both_ways_on_all_classes_of_traffic() {
     let [first, second] = Cluster::new(1).pair();
-    for traffic in [Traffic::Control, Traffic::Bulk] {
+    for traffic in [Traffic::Control, Traffic::Bulk, Traffic::Commands] {
         for (server, to) in [(&first, 2), (&second, 1)] {
             let answer = server.peers.call(to, traffic, request(ECHO, b"hello"), LONG).await;
             assert_eq!(answer, Ok(Bytes::from_static(b"hello")));
@@ -29,12 +29,14 @@ async fn calls_go_both_ways_on_both_classes_of_traffic() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_calls_at_once_get_their_own_answers() {
     let [first, _second] = Cluster::new(1).pair();
-    let calls = (0..1_000_u64).map(|number| {
-        let body = Bytes::copy_from_slice(&number.to_be_bytes());
-        let request = Request { kind: ECHO, group: number, body: body.clone() };
-        first.peers.call(2, Traffic::Control, request, LONG).map(move |answer| assert_eq!(answer, Ok(body)))
-    });
-    join_all(calls).await;
+    for traffic in [Traffic::Control, Traffic::Commands] {
+        let calls = (0..1_000_u64).map(|number| {
+            let body = Bytes::copy_from_slice(&number.to_be_bytes());
+            let request = Request { kind: ECHO, group: number, body: body.clone() };
+            first.peers.call(2, traffic, request, LONG).map(move |answer| assert_eq!(answer, Ok(body)))
+        });
+        join_all(calls).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,6 +97,21 @@ async fn a_handler_answers_on_the_runtime_that_it_wants_with_the_same_outcomes()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn connections_for_commands_run_on_a_runtime_of_their_own() {
+    let own = Builder::new_multi_thread().worker_threads(1).thread_name("own").enable_all().build().unwrap();
+    let cluster = Cluster::new(1);
+    let options = |server| PeerOptions { commands: own.handle().clone(), ..cluster.options(server) };
+    let [first, second] = [1, 2].map(|server| Server::start(options(server)));
+    first.dial(2, second.address());
+    first.connected(2).await;
+    for (traffic, on_own) in [(Traffic::Control, false), (Traffic::Bulk, false), (Traffic::Commands, true)] {
+        let thread = first.peers.call(2, traffic, request(THREAD, b""), LONG).await.unwrap();
+        assert_eq!(thread == "own", on_own, "{traffic:?}");
+    }
+    own.shutdown_background();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_call_drops_the_handlers_future() {
     let [first, second] = Cluster::new(1).pair();
     let calls = Box::pin(join_all((0..3).map(|_| first.call(2, HANG, b""))));
@@ -140,7 +157,11 @@ async fn a_lost_connection_ends_calls_and_the_handlers_futures() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_over_the_limit_is_not_sent_and_an_answer_over_it_is_lost() {
     let [first, second] = Cluster::new(1).pair();
-    for (traffic, max) in [(Traffic::Control, 64 * 1024), (Traffic::Bulk, 40 * 1024 * 1024)] {
+    for (traffic, max) in [
+        (Traffic::Control, 64 * 1024),
+        (Traffic::Bulk, 40 * 1024 * 1024),
+        (Traffic::Commands, 40 * 1024 * 1024),
+    ] {
         let body = Bytes::from(vec![0; max + 1]);
         let request = Request { kind: ECHO, group: 0, body };
         let refused = first.peers.call(2, traffic, request, LONG).await.unwrap_err();
@@ -159,7 +180,7 @@ async fn beyond_the_limits_a_call_is_not_sent_and_fails_at_once() {
     let cluster = Cluster::new(1);
     let second = cluster.start(2);
     let limits = PeerLimits { control_requests: 2, queued_bytes: 10, ..PeerLimits::default() };
-    let first = Server::start(switchward_peer::PeerOptions { limits, ..cluster.options(1) });
+    let first = Server::start(PeerOptions { limits, ..cluster.options(1) });
     first.dial(2, second.address());
     first.connected(2).await;
     let mut calls: Vec<_> = (0..2).map(|_| Box::pin(first.call(2, HANG, b""))).collect();

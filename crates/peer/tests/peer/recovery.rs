@@ -37,7 +37,7 @@ async fn a_server_that_restarts_on_its_port_is_dialled_again() {
     drop(second);
     until("the port is free", async || tokio::net::TcpListener::bind(address).await.is_ok()).await;
     first.refused(2, "no connection").await;
-    assert_eq!(first.handler.lost(), [2], "once, although it is dialled for two kinds of traffic");
+    assert_eq!(first.handler.lost(), [2], "once, although it is dialled for three kinds of traffic");
     let mut options = PeerOptions { listen: address, ..cluster.options(2) };
     options.hello.boot = 2;
     let second = Server::start(options);
@@ -104,6 +104,6 @@ async fn a_server_that_is_not_there_yet_is_logged_once_and_without_a_warning() {
     }
     let about = format!("server 82 at {address}");
     logged(&[&about, "cannot be reached now"]).await;
-    assert_eq!(lines(&[&about]).len(), 1, "of both connections, and of all attempts");
+    assert_eq!(lines(&[&about]).len(), 1, "of all connections, and of all attempts");
     assert_eq!(lines(&["WARN", &about]).len(), 0);
 }

@@ -81,6 +81,7 @@ impl Cluster {
             tls: self.pem(server, &[]),
             clock: Arc::new(|| 1_000_000),
             runtime: Handle::current(),
+            commands: Handle::current(),
             limits: PeerLimits::default(),
         }
     }
@@ -141,7 +142,7 @@ impl Server {
     /// Waits until a call is answered.
     pub(crate) async fn connected(&self, to: u64) {
         until("the server answers", async || {
-            for traffic in [Traffic::Control, Traffic::Bulk] {
+            for traffic in [Traffic::Control, Traffic::Bulk, Traffic::Commands] {
                 if self.peers.call(to, traffic, request(ECHO, b"?"), LONG).await.is_err() {
                     return false;
                 }

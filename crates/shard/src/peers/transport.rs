@@ -14,6 +14,9 @@ pub enum PeerConnection {
     Control,
     /// Long messages.
     Bulk,
+    /// Commands that are passed on, short and long: they pass between tasks of the callers' runtime, on which their
+    /// connection runs.
+    Commands,
 }
 
 /// A message to another server.

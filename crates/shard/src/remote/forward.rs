@@ -222,7 +222,7 @@ impl Remote {
             LeaderRequest::Fire(_) => (PeerConnection::Bulk, None),
             LeaderRequest::Submit(command) => {
                 let permit = self.leaders.permit(command.tenant, body.len()).ok_or(Failure::Overloaded)?;
-                (PeerConnection::Bulk, Some(permit))
+                (PeerConnection::Commands, Some(permit))
             }
         };
         let request = PeerRequest { kind: QUESTION, group: self.group(), body };

@@ -405,7 +405,7 @@ impl Transport for Links {
         deadline: Duration,
     ) -> Result<Bytes, PeerError> {
         let short = request.body.len() <= CONTROL_BYTES_MAX;
-        assert!(over == PeerConnection::Bulk || short, "a message takes the wrong connection");
+        assert!(over != PeerConnection::Control || short, "a message takes the wrong connection");
         if self.network.passes(self.node, to) == Err(Blocked::Noticed) {
             return Err(PeerError::NotSent("the server cannot be reached".into()));
         }
@@ -416,6 +416,7 @@ impl Transport for Links {
             let traffic = match over {
                 PeerConnection::Control => Traffic::Control,
                 PeerConnection::Bulk => Traffic::Bulk,
+                PeerConnection::Commands => Traffic::Commands,
             };
             let (id, PeerRequest { kind, group, body }) = (self.network.timeline.stamp(), request);
             let bytes = frames::request(id, Request { kind, group, body });

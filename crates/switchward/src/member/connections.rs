@@ -26,7 +26,7 @@ use super::transport::{ToPeers, ToServers};
 use crate::outbound::RedisConfig;
 use crate::reload::hangups;
 
-/// Threads that carry the messages between servers: while one of them encrypts a snapshot, the other one has heartbeats.
+/// Threads that carry the messages between servers, but not the commands that are passed on: while one of them encrypts a snapshot, the other one has heartbeats.
 const PEER_THREADS: usize = 2;
 /// How often the key ring is looked at that others are shown.
 const RING_LOOK: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ const RING_LOOK: Duration = Duration::from_secs(1);
 /// The connections, from the start of the server to its end.
 pub(crate) struct Connections {
     config: ClusterConfig,
-    /// Carries the connections of `peers`.
+    /// Carries the connections of `peers`, but not those for commands.
     runtime: OwnRuntime,
     peers: Peers,
     transport: Arc<ToPeers>,
@@ -80,6 +80,7 @@ impl Connections {
             tls,
             clock: Arc::new(move || clock.now().0.try_into().unwrap_or(i64::MAX)),
             runtime: runtime.handle().clone(),
+            commands: Handle::current(),
             limits: PeerLimits::default(),
         };
         let handler = Arc::new(MemberHandler::default());

@@ -17,8 +17,9 @@ use tokio::time::Instant;
 use super::config::ServerClocks;
 use super::inbound::Removed;
 
-// Commands that are passed on leave what Raft needs: a long message of each group, and the bytes of the longest one.
-const _: () = assert!(FORWARDS_MAX + (SHARDS_MAX as usize) < BULK_REQUESTS_MAX);
+// The connection for commands has the limits of the one for long messages. It carries as many as are passed on, and one that
+// is longer than what it counts as; the other one carries a long message of each group.
+const _: () = assert!(FORWARDS_MAX <= BULK_REQUESTS_MAX && (SHARDS_MAX as usize) < BULK_REQUESTS_MAX);
 const _: () = assert!(FORWARDS_MAX * FORWARD_PERMIT_BYTES + RAFT_MESSAGE_BYTES_MAX <= QUEUED_BYTES_MAX);
 
 /// Carries the messages of the shards over the connections between servers.
@@ -138,6 +139,7 @@ impl Transport for ToPeers {
         let traffic = match over {
             PeerConnection::Control => Traffic::Control,
             PeerConnection::Bulk => Traffic::Bulk,
+            PeerConnection::Commands => Traffic::Commands,
         };
         self.peers.call(to, traffic, request(asked), deadline).await.map_err(failed)
     }
