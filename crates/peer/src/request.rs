@@ -10,9 +10,9 @@ pub enum Traffic {
     Control,
     /// Everything else, up to [`BULK_BODY_BYTES_MAX`](crate::limits::BULK_BODY_BYTES_MAX) bytes in either direction.
     Bulk,
-    /// Requests whose callers and handlers are tasks of [`PeerOptions::commands`](crate::PeerOptions::commands): their
-    /// connection runs there too, so that no other thread wakes up for one of them. Their bodies are as long as those of
-    /// [`Bulk`](Self::Bulk) may be.
+    /// Requests whose callers and handlers are tasks of [`PeerOptions::commands`](crate::PeerOptions::commands): the
+    /// connection runs there too, so that no other thread wakes up for one of them. A body has at most as many bytes as
+    /// on [`Bulk`](Self::Bulk).
     Commands,
 }
 

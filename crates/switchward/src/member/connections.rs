@@ -26,7 +26,8 @@ use super::transport::{ToPeers, ToServers};
 use crate::outbound::RedisConfig;
 use crate::reload::hangups;
 
-/// Threads that carry the messages between servers, but not the commands that are passed on: while one of them encrypts a snapshot, the other one has heartbeats.
+/// Threads that carry the messages between servers, but not the commands that are passed on: while one of them encrypts a
+/// snapshot, the other one has heartbeats.
 const PEER_THREADS: usize = 2;
 /// How often the key ring is looked at that others are shown.
 const RING_LOOK: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! The rows that are attached to a reply come to another server as they are.
+//! The rows that are attached to a reply come to another server with all that is shown of them.
 
 use switchward_engine::{SentRows, encode_loaded};
 use switchward_scenario::{Answer, Broken};
