@@ -41,6 +41,7 @@ where
         next: None,
         notice: None,
         unheld: 0,
+        in_vain: 0,
         route: Route::First,
         sent: VecDeque::new(),
         in_flight: 0,
@@ -109,6 +110,8 @@ struct Pipeline<'s, S> {
     notice: Option<Notice>,
     /// How many more notices are sent at once, since no entries have come after one that waited.
     unheld: u32,
+    /// How many of them there were after the last one that waited in vain; 0 once entries have followed one that waited.
+    in_vain: u32,
     route: Route,
     sent: VecDeque<Sent>,
     /// The length of what waits for an answer, bytes.
@@ -167,8 +170,9 @@ where
     }
 
     /// Takes an append of the input, or its end. A notice waits a moment for the entries that follow it under load: then it
-    /// costs no message of its own. If none have followed, there is little load, and the next notices do not wait. openraft
-    /// matches answers with what it has sent by positions, so none is missed.
+    /// costs no message of its own. If none have followed, there is little load, and the next notices do not wait: one after
+    /// a single time, as under load when a batch takes longer for once, and more after several in a row. openraft matches
+    /// answers with what it has sent by positions, so none is missed.
     fn take(&mut self, append: Option<AppendEntriesRequest<TypeConfig>>) -> Result<(), Failed> {
         let Some(append) = append else {
             self.exhausted = true;
@@ -176,6 +180,9 @@ where
         };
         let earlier = self.notice.take();
         let is_notice = append.entries.is_empty();
+        if earlier.is_some() && !is_notice {
+            self.in_vain = 0;
+        }
         if is_notice && self.unheld == 0 && matches!(self.route, Route::Open(_)) {
             let until = earlier.map_or_else(|| Instant::now() + COMMIT_NOTICE_WAIT, |notice| notice.until);
             self.notice = Some(Notice { append, until });
@@ -208,7 +215,8 @@ where
 
     /// Takes the notice that has waited in vain.
     fn end_wait(&mut self) -> Result<(), Failed> {
-        self.unheld = COMMIT_NOTICES_UNHELD;
+        self.in_vain = (self.in_vain * 2).clamp(1, COMMIT_NOTICES_UNHELD);
+        self.unheld = self.in_vain;
         self.take_notice()
     }
 

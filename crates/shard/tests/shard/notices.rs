@@ -137,28 +137,55 @@ async fn a_notice_goes_with_the_entries_that_follow_it_or_a_moment_later() {
     let waited = begun.elapsed();
     assert!(waited >= COMMIT_NOTICE_WAIT && waited <= COMMIT_NOTICE_WAIT * 3, "{waited:?}");
 
-    // It has waited in vain, so the next ones do not wait.
-    for unheld in (0..=COMMIT_NOTICES_UNHELD).rev() {
-        let begun = Instant::now();
-        put(notice(3));
-        assert!(answers.next().await.unwrap().unwrap().is_ok());
-        assert_eq!(follower.came(), [(0, Some(3))]);
-        assert_eq!(begun.elapsed() == Duration::ZERO, unheld > 0, "{unheld}");
-    }
-    put(entry(4, 3));
-    for _ in 0..COMMIT_NOTICES_UNHELD {
-        put(notice(3));
-    }
-    for _ in 0..=COMMIT_NOTICES_UNHELD {
-        assert!(answers.next().await.unwrap().unwrap().is_ok());
-    }
-    follower.came();
+    // It has waited in vain, so the next one does not wait.
+    let begun = Instant::now();
+    put(notice(3));
+    assert!(answers.next().await.unwrap().unwrap().is_ok());
+    assert_eq!((follower.came().len(), begun.elapsed()), (1, Duration::ZERO));
 
     // Nothing can follow the end.
-    let begun = Instant::now();
     put(notice(3));
     drop(input);
     assert!(answers.next().await.unwrap().unwrap().is_ok());
     assert_eq!((follower.came().len(), begun.elapsed()), (1, Duration::ZERO));
     assert!(answers.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn notices_that_wait_in_vain_wait_seldom_until_entries_follow_one() {
+    let follower = Arc::new(Follower::default());
+    let peers = RaftPeers::new(1, Arc::new(ToFollower(Arc::clone(&follower))));
+    let mut link = peers.network(GroupId(1)).new_client(2, &BasicNode::default()).await;
+    let (input, appends) = unbounded();
+    let put = |append| input.unbounded_send(append).unwrap();
+    let option = RPCOption::new(Duration::from_millis(100));
+    let mut answers = link.stream_append(appends, option).await.unwrap();
+    for index in [1, 2] {
+        put(entry(index, index - 1));
+        assert_eq!(answers.next().await.unwrap().unwrap().unwrap(), Some(id(index)));
+    }
+    follower.came();
+
+    let doubled = |unheld: &u32| Some((unheld * 2).min(COMMIT_NOTICES_UNHELD));
+    for unheld in std::iter::successors(Some(1), doubled).take(7) {
+        for nth in 0..=unheld {
+            let begun = Instant::now();
+            put(notice(2));
+            assert!(answers.next().await.unwrap().unwrap().is_ok());
+            assert_eq!(follower.came(), [(0, Some(2))]);
+            assert_eq!(begun.elapsed() > Duration::ZERO, nth == 0, "{nth} of {unheld}");
+        }
+    }
+
+    // Entries follow one that waits, so the next that waits in vain counts as the first.
+    put(notice(2));
+    put(entry(3, 2));
+    assert_eq!(answers.next().await.unwrap().unwrap().unwrap(), Some(id(3)));
+    assert_eq!(follower.came(), [(1, Some(2))]);
+    for waits in [true, false, true] {
+        let begun = Instant::now();
+        put(notice(3));
+        assert!(answers.next().await.unwrap().unwrap().is_ok());
+        assert_eq!((follower.came().len(), begun.elapsed() > Duration::ZERO), (1, waits));
+    }
 }
