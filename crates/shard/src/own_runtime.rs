@@ -1,5 +1,5 @@
 //! A runtime for one thing alone: Raft's timers, and the messages between servers, must not wait behind requests and reads of
-//! the disk.
+//! the disk. Where both are on one, a message of Raft goes from its connection to Raft without another thread.
 
 use std::io;
 use tokio::runtime::{Builder, Handle, Runtime};

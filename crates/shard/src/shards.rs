@@ -145,7 +145,8 @@ impl Shards {
         Err(self.routes.other_map())
     }
 
-    /// Ends Raft's runtime, if it is the cluster's own. What its tasks hold is free afterwards.
+    /// Ends Raft's runtime, if it is the cluster's own. What its tasks hold is free afterwards; on another one, when that has
+    /// ended.
     pub(crate) async fn end_raft(&self) {
         let Some(raft) = self.opened.raft.lock().take() else { return };
         if let Err(error) = tokio::task::spawn_blocking(move || raft.end()).await {

@@ -205,7 +205,7 @@ impl Node {
         let on_fatal = Box::new(fatal);
         let options =
             ClusterOptions { data: data.clone(), shards, cache_bytes, clock, ring, on_fatal, member };
-        let cluster = Cluster::open(options).await.map_err(|error| explained(error, &location))?;
+        let cluster = open_cluster(options, &mut connections, &location).await?;
         catch_up(&cluster, manual.as_ref()).await?;
         or_at_next_start(KNOWN_TENANTS, know_tenants(&cluster).await)?;
         // Before anything could go out.
@@ -301,7 +301,7 @@ impl Node {
         }
         let written = self.cluster.shutdown().await.context("failed to write the state to disk");
         if let Some(connections) = self.connections {
-            connections.close();
+            connections.close().await;
         }
         written
     }
@@ -378,7 +378,7 @@ impl Node {
         }
         let written = self.cluster.shutdown().await.context("failed to write the state to disk");
         if let Some(connections) = self.connections {
-            connections.close();
+            connections.close().await;
         }
         written
     }
@@ -394,6 +394,24 @@ impl Node {
             Ok(_) => Ok(()),
             Err(Failure::Rejected(no)) if no.reason == Reason::AlreadyExists => Ok(()),
             Err(failure) => Err(failure.into()),
+        }
+    }
+}
+
+/// Opens the cluster. If that fails, the connections to other servers end before this returns, and what Raft's tasks hold is
+/// free.
+async fn open_cluster(
+    options: ClusterOptions,
+    connections: &mut Option<Connections>,
+    location: &KeyRingLocation,
+) -> anyhow::Result<Cluster> {
+    match Cluster::open(options).await {
+        Ok(cluster) => Ok(cluster),
+        Err(error) => {
+            if let Some(connections) = connections.take() {
+                connections.close().await;
+            }
+            Err(explained(error, location))
         }
     }
 }

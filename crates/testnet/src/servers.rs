@@ -94,6 +94,7 @@ pub async fn open_members(options: &ServerOptions<'_>, network: &Network) -> io:
             address: join.address.clone(),
             start: MemberStart::Resume,
             voters: u32::try_from(NODES.len()).unwrap(),
+            runtime: None,
             raft: options.raft,
             levels: join.levels,
         };

@@ -10,6 +10,7 @@ use switchward_state::catalogue::ServerState;
 use switchward_store::{
     DataDir, GroupId, GroupLog, LogOptions, SegmentLog, Snapshots, StateStore, StoreError,
 };
+use tokio::runtime::Handle;
 
 use super::shutdown::stop;
 use super::{Cluster, ClusterOptions, check_keys};
@@ -19,7 +20,8 @@ use crate::failure::{Failure, line};
 use crate::group::{Group, GroupOptions, GroupStart, RaftSettings};
 use crate::halt::once;
 use crate::limits::{
-    FOUND_READY_WAIT, JOIN_READY_WAIT, JOIN_WAIT, MEMBERSHIP_READ_WAIT, RESUME_READY_WAIT, SHARDS_MAX,
+    FOUND_READY_WAIT, JOIN_READY_WAIT, JOIN_WAIT, MEMBERSHIP_READ_WAIT, RAFT_THREADS, RESUME_READY_WAIT,
+    SHARDS_MAX,
 };
 use crate::members::{self, MemberOptions, MemberStart};
 use crate::no_peers::NoPeers;
@@ -45,10 +47,9 @@ pub(super) async fn open(mut options: ClusterOptions) -> io::Result<Cluster> {
     let log = SegmentLog::open(&options.data, LogOptions { on_fatal, sync_fault: None })
         .map_err(io::Error::other)?;
     let log = Arc::new(log);
-    // Elections must not wait behind other work; a server alone has none.
-    let raft = options.member.is_some().then(|| OwnRuntime::start("raft", 1)).transpose()?;
+    let (own, raft) = raft_runtime(options.member.as_ref())?;
     let groups = open_groups(&options, count, &log, raft.as_ref()).await?;
-    let opened = Opened { raft: Mutex::new(raft), member: options.member.clone() };
+    let opened = Opened { raft: Mutex::new(own), member: options.member.clone() };
     let cluster = Cluster::over(groups.clone(), Arc::clone(&options.clock), halt, log, opened);
     let begun = match &options.member {
         None => stand_alone(&cluster, &options.data).await,
@@ -63,6 +64,18 @@ pub(super) async fn open(mut options: ClusterOptions) -> io::Result<Cluster> {
     }
     cluster.begin_leader_tasks();
     Ok(cluster)
+}
+
+/// The runtime that is Raft's alone, if it was given none, and where its tasks run. Elections must not wait behind other work;
+/// a server alone has none.
+fn raft_runtime(member: Option<&MemberOptions>) -> io::Result<(Option<OwnRuntime>, Option<Handle>)> {
+    let Some(member) = member else { return Ok((None, None)) };
+    if let Some(given) = &member.runtime {
+        return Ok((None, Some(given.clone())));
+    }
+    let own = OwnRuntime::start("raft", RAFT_THREADS)?;
+    let handle = own.handle().clone();
+    Ok((Some(own), Some(handle)))
 }
 
 /// The number of groups besides the catalogue's. A server that joins asks the cluster.
@@ -291,7 +304,7 @@ async fn open_groups(
     options: &ClusterOptions,
     count: u32,
     log: &Arc<SegmentLog>,
-    raft: Option<&OwnRuntime>,
+    raft: Option<&Handle>,
 ) -> io::Result<Vec<Group>> {
     let states = StateStore::open(&options.data).map_err(io::Error::other)?;
     let snapshots = Snapshots::open(&options.data).map_err(io::Error::other)?;
@@ -359,20 +372,20 @@ fn begins(options: &ClusterOptions) -> Begins {
     }
 }
 
-async fn opened<N>(raft: Option<&OwnRuntime>, options: GroupOptions, network: N) -> io::Result<Group>
+async fn opened<N>(raft: Option<&Handle>, options: GroupOptions, network: N) -> io::Result<Group>
 where
     N: RaftNetworkFactory<TypeConfig>,
     N::Network: NetSnapshot<TypeConfig, SnapshotData = SnapshotSource>,
 {
     match raft {
-        Some(raft) => Group::open_on(raft.handle(), options, network).await,
+        Some(raft) => Group::open_on(raft, options, network).await,
         None => Group::open(options, network).await,
     }
 }
 
 /// Opens one group, and makes it reachable for the other servers.
 async fn open_group(
-    raft: Option<&OwnRuntime>,
+    raft: Option<&Handle>,
     options: GroupOptions,
     member: Option<&MemberOptions>,
     peers: Option<&RaftPeers>,

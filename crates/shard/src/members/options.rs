@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use switchward_state::Levels;
+use tokio::runtime::Handle;
 
 use super::handler::MemberHandler;
 use crate::group::RaftSettings;
@@ -25,6 +26,10 @@ pub struct MemberOptions {
     pub start: MemberStart,
     /// Voters of each group, if the server founds its cluster: an odd number.
     pub voters: u32,
+    /// Where Raft's tasks run. The best is where the connections of the transport are served, if nothing else runs there: then
+    /// an entry, its answer and the notice that it is committed need no other thread than that of the log. `None` for threads
+    /// of its own.
+    pub runtime: Option<Handle>,
     /// Raft's timing; the same on all servers.
     pub raft: RaftSettings,
     /// The server's feature levels: [`Levels::OF_PROGRAM`], except in tests.

@@ -174,6 +174,8 @@ impl Ensemble {
                 address: self.moved.get(&number).cloned().unwrap_or(format!("10.0.0.{number}:7001")),
                 start,
                 voters: 3,
+                // Of three servers, two have threads for Raft alone.
+                runtime: number.is_multiple_of(2).then(|| runtime.handle().clone()),
                 raft: self.raft,
             }),
         };

@@ -320,6 +320,7 @@ impl Opening {
             address: address(self.node),
             start: MemberStart::Resume,
             voters: VOTERS_MAX,
+            runtime: None,
             raft: RAFT,
             levels: Levels::OF_PROGRAM,
         };

@@ -16,7 +16,7 @@ use switchward_state::catalogue::ServerState;
 use switchward_state::seal::KeyRing;
 use switchward_store::{ClusterIdentity, DataDir, FolderIdentity};
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::certificates;
 use super::config::{ClusterConfig, FIRST};
@@ -26,8 +26,8 @@ use super::transport::{ToPeers, ToServers};
 use crate::outbound::RedisConfig;
 use crate::reload::hangups;
 
-/// Threads that carry the messages between servers, but not the commands that are passed on: while one of them encrypts a
-/// snapshot, the other one has heartbeats.
+/// Threads that carry Raft's tasks and the messages between servers, but not the commands that are passed on: while one of them
+/// encrypts a snapshot or applies an entry, the other one has heartbeats.
 const PEER_THREADS: usize = 2;
 /// How often the key ring is looked at that others are shown.
 const RING_LOOK: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ const RING_LOOK: Duration = Duration::from_secs(1);
 /// The connections, from the start of the server to its end.
 pub(crate) struct Connections {
     config: ClusterConfig,
-    /// Carries the connections of `peers`, but not those for commands.
+    /// Carries Raft's tasks and the connections of `peers`, but not those for commands.
     runtime: OwnRuntime,
     peers: Peers,
     transport: Arc<ToPeers>,
@@ -144,6 +144,7 @@ impl Connections {
             address: self.config.address(),
             start,
             voters: self.config.voters,
+            runtime: Some(self.runtime.handle().clone()),
             raft: RaftSettings::default(),
         })
     }
@@ -194,11 +195,14 @@ impl Connections {
         Arc::clone(&self.transport) as Arc<dyn Transport>
     }
 
-    /// Ends all connections.
-    pub(crate) fn close(self) {
+    /// Ends all connections, and Raft's tasks. What these hold, such as the lock of the data folder, is free afterwards.
+    pub(crate) async fn close(self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.peers.close();
-        drop(self.runtime);
+        let runtime = self.runtime;
+        if let Err(error) = spawn_blocking(move || runtime.end()).await {
+            tracing::warn!(%error, "failed to wait for the end of the connections to other servers");
+        }
     }
 }
 
