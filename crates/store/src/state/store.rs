@@ -29,6 +29,9 @@ use std::{
     thread,
 };
 
+/// How the tables of each level are compressed, the last of these for all further levels. The first level is written with each
+/// flush and soon merged, so nothing is compressed there.
+const COMPRESSION: [CompressionType; 2] = [CompressionType::None, CompressionType::Lz4];
 /// A keyspace that exists while a scrub is under way.
 const FILLER: &str = "filler";
 
@@ -184,14 +187,13 @@ impl StoreInner {
 
     /// Opens or creates a keyspace. The options apply to a new one; fjall stores them with it.
     pub(super) fn keyspace(&self, group: GroupId, generation: u64) -> Result<Keyspace, StoreError> {
-        let compression = CompressionPolicy::new([CompressionType::None, CompressionType::Lz4]);
         // Below the first level an unpartitioned filter or index has a megabyte, which each read of a cold row would
         // load.
         let parts = PartitioningPolicy::new([false, true]);
         let options = || {
             KeyspaceCreateOptions::default()
                 .max_memtable_size(STATE_MEMTABLE_BYTES)
-                .data_block_compression_policy(compression)
+                .data_block_compression_policy(CompressionPolicy::new(COMPRESSION))
                 .filter_block_partitioning_policy(parts.clone())
                 .index_block_partitioning_policy(parts.clone())
         };
