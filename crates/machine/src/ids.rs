@@ -93,9 +93,21 @@ impl Digest {
     }
 }
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// Writes a text at once; a width that was asked for is ignored.
+fn write_ascii(f: &mut fmt::Formatter<'_>, text: &[u8]) -> fmt::Result {
+    f.write_str(std::str::from_utf8(text).map_err(|_| fmt::Error)?)
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let mut digits = [0u8; 64];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = HEX[usize::from(byte >> 4)];
+            pair[1] = HEX[usize::from(byte & 15)];
+        }
+        write_ascii(f, &digits)
     }
 }
 
@@ -163,16 +175,34 @@ impl SessionId {
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const SESSION_PREFIX: &str = "ses_";
+/// Digits of five bits; the first one holds the top three bits alone.
+const SESSION_DIGITS: usize = 26;
+/// The value of a byte that is no digit.
+const NO_DIGIT: u8 = u8::MAX;
+/// The value of each byte as a digit.
+static DIGITS: [u8; 256] = digits();
+
+const fn digits() -> [u8; 256] {
+    let mut digits = [NO_DIGIT; 256];
+    let mut value = 0u8;
+    while value < 32 {
+        digits[ALPHABET[value as usize] as usize] = value;
+        value += 1;
+    }
+    digits
+}
 
 impl fmt::Display for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(SESSION_PREFIX)?;
-        let value = u128::from_be_bytes(self.0);
-        // 26 digits of five bits: the first one holds the top three bits alone.
-        (0..26).rev().try_for_each(|digit| {
-            let five = (value >> (5 * digit)) & 31;
-            write!(f, "{}", char::from(ALPHABET[usize::try_from(five).unwrap_or(0)]))
-        })
+        let mut text = [0u8; SESSION_PREFIX.len() + SESSION_DIGITS];
+        let (prefix, digits) = text.split_at_mut(SESSION_PREFIX.len());
+        prefix.copy_from_slice(SESSION_PREFIX.as_bytes());
+        let mut left = u128::from_be_bytes(self.0);
+        for digit in digits.iter_mut().rev() {
+            *digit = ALPHABET[(left & 31) as usize];
+            left >>= 5;
+        }
+        write_ascii(f, &text)
     }
 }
 
@@ -187,13 +217,16 @@ impl FromStr for SessionId {
 
     fn from_str(text: &str) -> Result<Self, IdError> {
         let digits = text.strip_prefix(SESSION_PREFIX).ok_or(IdError)?.as_bytes();
-        if digits.len() != 26 || digits[0] > b'7' {
+        if digits.len() != SESSION_DIGITS || digits[0] > b'7' {
             return Err(IdError);
         }
         let mut value = 0u128;
         for byte in digits {
-            let five = ALPHABET.iter().position(|ch| ch == byte).ok_or(IdError)?;
-            value = value << 5 | u128::try_from(five).map_err(|_| IdError)?;
+            let five = DIGITS[usize::from(*byte)];
+            if five == NO_DIGIT {
+                return Err(IdError);
+            }
+            value = value << 5 | u128::from(five);
         }
         Ok(Self(value.to_be_bytes()))
     }
@@ -215,6 +248,30 @@ mod tests {
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_ne!(id, SessionId::from_key(TenantId(8), "release-42"));
         assert_ne!(id, SessionId::from_request(TenantId(7), "release-42"));
+    }
+
+    #[test]
+    fn each_bit_of_a_session_id_is_in_its_text() {
+        for (bits, text) in [
+            (0, "ses_00000000000000000000000000"),
+            (1, "ses_00000000000000000000000001"),
+            (u128::MAX, "ses_7zzzzzzzzzzzzzzzzzzzzzzzzz"),
+            (0x0123_4567_89ab_cdef_0123_4567_89ab_cdef, "ses_014d2pf2dbsqqg28t5cy4tqkff"),
+        ] {
+            let id = SessionId(u128::to_be_bytes(bits));
+            assert_eq!(format!("{id:40}"), text, "it is not padded");
+            assert_eq!(text.parse(), Ok(id));
+        }
+    }
+
+    #[test]
+    fn only_the_letters_of_the_alphabet_are_digits() {
+        for byte in 0..=u8::MAX {
+            let text = format!("ses_{}{}", "0".repeat(25), char::from(byte));
+            let value = ALPHABET.iter().position(|digit| *digit == byte);
+            let id = value.map(|value| SessionId((value as u128).to_be_bytes()));
+            assert_eq!(text.parse::<SessionId>().ok(), id, "{text}");
+        }
     }
 
     #[test]
