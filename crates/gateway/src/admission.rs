@@ -9,6 +9,8 @@
 //!   per source, and those with a reply token per session; see [`webhooks`](crate::webhooks).
 //! - Inbound mail: a mail server resends refused messages, and a relay's key brings the mail of other tenants.
 
+mod authenticated;
+
 use http::{Extensions, HeaderMap};
 use std::sync::Arc;
 use switchward_machine::TenantId;
@@ -25,6 +27,7 @@ use crate::open_calls::OpenCalls;
 use crate::proxy::{Holder, Holders, HoldersElsewhere};
 use crate::quotas::Class;
 use crate::{auth, reply_tokens};
+pub(crate) use authenticated::Authenticated;
 
 /// The path of reflection, which shows nothing about any tenant and requires a key.
 const REFLECTION: &str = "/grpc.reflection.";
@@ -86,38 +89,41 @@ impl Admission {
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Result<Hold, Refusal> {
-        let open = extensions.get::<Arc<Open>>();
-        let found = match &self.0.judge {
-            Judge::Own(api) => Some((&**api, tenant(api, headers).await?)),
+        let (api, sender) = match &self.0.judge {
+            Judge::Own(api) => (api, sender(api, headers).await?),
             Judge::Servers(servers) => {
                 let holder = servers.holder(headers, extensions).await?;
                 return self.hold_of(holder, extensions);
             }
-            Judge::Nobody => None,
+            Judge::Nobody => return Ok(self.hold(None, WEIGHT_DEFAULT, extensions)),
         };
-        let tenant = found.map(|(_, (tenant, ..))| tenant);
-        if let Some(tenant) = tenant {
-            self.0.shares.called(tenant);
+        self.0.shares.called(sender.tenant);
+        if extensions.get::<Counted>().is_none() {
+            self.count(api, path, &sender, extensions)?;
         }
-        let weight = found.and_then(|(_, (_, quotas, _))| quotas.weight).unwrap_or(WEIGHT_DEFAULT);
-        if let Some((api, (tenant, quotas, role))) = found
-            && extensions.get::<Counted>().is_none()
-        {
-            let class_of = if api.clock.is_some() { Class::of_manual_clock } else { Class::of };
-            let class = class_of(path, role);
-            if let Some(rate) = api.quotas.under(quotas).requests_per_second {
-                api.rates.take(tenant, rate, class, api.cluster.now())?;
-            }
-            if let Some(open) = open {
-                open.is_call(|| self.0.calls.begin(tenant, class))?;
-                // A connection with only a reply token can still be closed in favour of another one.
-                if role.is_some() {
-                    open.connection.has_key(tenant)?;
-                }
+        let weight = sender.quotas.weight.unwrap_or(WEIGHT_DEFAULT);
+        Ok(Hold { key: sender.key, ..self.hold(Some(sender.tenant), weight, extensions) })
+    }
+
+    /// Counts a call against the limits of its tenant.
+    ///
+    /// # Errors
+    /// QUOTA_EXCEEDED above one of them.
+    fn count(&self, api: &Api, path: &str, sender: &Sender, extensions: &Extensions) -> Result<(), Refusal> {
+        let (tenant, role) = (sender.tenant, sender.role());
+        let class_of = if api.clock.is_some() { Class::of_manual_clock } else { Class::of };
+        let class = class_of(path, role);
+        if let Some(rate) = api.quotas.under(sender.quotas).requests_per_second {
+            api.rates.take(tenant, rate, class, api.cluster.now())?;
+        }
+        if let Some(open) = extensions.get::<Arc<Open>>() {
+            open.is_call(|| self.0.calls.begin(tenant, class))?;
+            // A connection with only a reply token can still be closed in favour of another one.
+            if role.is_some() {
+                open.connection.has_key(tenant)?;
             }
         }
-        let share = TenantShare { shares: self.0.shares.clone(), tenant, weight };
-        Ok(Hold { body: self.0.bodies.begin(tenant, extensions), share })
+        Ok(())
     }
 
     /// What a call of this holder holds at a gateway, where tenants have no shares of the cores.
@@ -131,15 +137,21 @@ impl Admission {
             open.connection.has_key(holder.tenant)?;
         }
         let share = TenantShare { shares: self.0.shares.clone(), tenant: None, weight: WEIGHT_DEFAULT };
-        Ok(Hold { body: self.0.bodies.begin(Some(holder.tenant), extensions), share })
+        Ok(Hold { body: self.0.bodies.begin(Some(holder.tenant), extensions), share, key: None })
+    }
+
+    /// What a call of this tenant holds.
+    fn hold(&self, tenant: Option<TenantId>, weight: u32, extensions: &Extensions) -> Hold {
+        let share = TenantShare { shares: self.0.shares.clone(), tenant, weight };
+        Hold { body: self.0.bodies.begin(tenant, extensions), share, key: None }
     }
 }
 
 #[tonic::async_trait]
 impl Holders for Api {
     async fn holder(&self, headers: &HeaderMap) -> Result<Holder, Refusal> {
-        let (tenant, _, role) = tenant(self, headers).await?;
-        Ok(Holder { tenant, is_key: role.is_some() })
+        let sender = sender(self, headers).await?;
+        Ok(Holder { tenant: sender.tenant, is_key: sender.key.is_some() })
     }
 }
 
@@ -147,14 +159,31 @@ impl Holders for Api {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted;
 
-/// The tenant that a credential opens, the quotas that are set for it, and the role of an API key; `None` for a reply token.
-async fn tenant(api: &Api, headers: &HeaderMap) -> Result<(TenantId, Quotas, Option<Role>), Refusal> {
-    let credential = auth::credential(headers);
-    let (caller, by_token) = match reply_tokens::of(credential).transpose()? {
-        Some(token) => (api.caller_by_token(&token).await?, true),
-        None => (auth::confirmed_caller(&api.cluster, credential).await?, false),
-    };
-    Ok((caller.tenant, caller.settings.quotas, (!by_token).then_some(caller.actor.role)))
+/// Who sends a call, by its credential.
+struct Sender {
+    tenant: TenantId,
+    /// What is set for the tenant.
+    quotas: Quotas,
+    /// The API key; `None` for a reply token.
+    key: Option<Authenticated>,
+}
+
+impl Sender {
+    /// The role of the API key; `None` for a reply token.
+    fn role(&self) -> Option<Role> {
+        self.key.as_ref().map(|key| key.found().key.role)
+    }
+}
+
+/// Looks the credential up.
+async fn sender(api: &Api, headers: &HeaderMap) -> Result<Sender, Refusal> {
+    if let Some(token) = reply_tokens::of(auth::credential(headers)).transpose()? {
+        let caller = api.caller_by_token(&token).await?;
+        return Ok(Sender { tenant: caller.tenant, quotas: caller.settings.quotas, key: None });
+    }
+    let key = Authenticated::of(&api.cluster, headers).await?;
+    let found = key.found();
+    Ok(Sender { tenant: found.key.tenant, quotas: found.tenant.settings.quotas, key: Some(key) })
 }
 
 /// What a call holds while its body is read and answered.
@@ -163,6 +192,8 @@ pub(crate) struct Hold {
     pub(crate) body: Held,
     /// The tenant's share of the cores.
     pub(crate) share: TenantShare,
+    /// The API key that the call came with, for the service that answers it.
+    pub(crate) key: Option<Authenticated>,
 }
 
 /// A tenant's share of the cores; without a tenant there is none.

@@ -1,5 +1,6 @@
 //! Shared by all services: the cluster, the caller, and the conversion of a request to a command and back.
 
+use http::HeaderMap;
 use prost::Message;
 use std::ops::ControlFlow;
 use std::sync::{
@@ -16,6 +17,7 @@ use switchward_state::{Body, Command, Reply, RequestId, Scope};
 use tokio::sync::watch;
 use tonic::{Request, metadata::MetadataMap};
 
+use crate::admission::Authenticated;
 use crate::auth::{self, Caller};
 use crate::bodies::Bodies;
 use crate::cpu_shares::CpuShares;
@@ -207,13 +209,6 @@ impl Api {
         self.draining.send_replace(true);
     }
 
-    /// Looks at the credential, and refuses a role that may not make the call.
-    pub(crate) fn call(&self, metadata: &MetadataMap, roles: &[Role]) -> Result<Call<'_>, Refusal> {
-        let mut caller = auth::caller(&self.cluster, auth::credential(metadata.as_ref()))?.allow(roles)?;
-        caller.settings = caller.settings.or_configured(self.default_effect);
-        Ok(self.call_of(caller, metadata))
-    }
-
     /// The call of a caller who is known.
     pub(crate) fn call_of(&self, mut caller: Caller, metadata: &MetadataMap) -> Call<'_> {
         caller.settings.quotas = self.quotas.under(caller.settings.quotas);
@@ -259,9 +254,18 @@ impl Api {
         Ok(Driven { caller: call.caller, view })
     }
 
-    /// As [`Self::call`], with the request's message.
-    pub(crate) fn open<T>(&self, request: Request<T>, roles: &[Role]) -> Result<(Call<'_>, T), Refusal> {
-        let call = self.call(request.metadata(), roles)?;
+    /// The call that a request is, and its message. Looks at the credential, unless what the guard has found still holds, and
+    /// refuses a role that may not make the call.
+    pub(crate) fn open<T>(&self, mut request: Request<T>, roles: &[Role]) -> Result<(Call<'_>, T), Refusal> {
+        let found = request.extensions_mut().remove::<Authenticated>();
+        let headers: &HeaderMap = request.metadata().as_ref();
+        let caller = match found.and_then(|found| found.caller_now(&self.cluster, headers)) {
+            Some(caller) => caller,
+            None => auth::caller(&self.cluster, auth::credential(headers))?,
+        };
+        let mut caller = caller.allow(roles)?;
+        caller.settings = caller.settings.or_configured(self.default_effect);
+        let call = self.call_of(caller, request.metadata());
         Ok((call, request.into_inner()))
     }
 }

@@ -3,14 +3,14 @@
 use http::{HeaderMap, HeaderValue, header};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq;
-use switchward_machine::{Digest, TenantId};
-use switchward_query::{GetApiKey, GetTenant};
+use switchward_machine::{Digest, TenantId, Time};
+use switchward_query::{GetApiKey, GetTenant, Reader};
 use switchward_shard::Cluster;
 use switchward_state::catalogue::{ApiKey, Role, Settings, Tenant};
 use switchward_state::{Actor, SharedRow};
 
 use crate::error::{Reason, Refusal};
-use crate::refusals::refusal;
+use crate::refusals::{refusal, unreadable};
 use crate::stale;
 
 /// A caller, as its credential identifies it.
@@ -102,27 +102,65 @@ pub(crate) fn bearer(header: &HeaderValue) -> Option<&str> {
     header.strip_prefix("Bearer ").or_else(|| header.strip_prefix("bearer ")).map(str::trim)
 }
 
+/// An API key that is valid, and the tenant that it opens.
+#[derive(Clone)]
+pub(crate) struct ValidKey {
+    pub(crate) key: SharedRow<ApiKey>,
+    pub(crate) tenant: SharedRow<Tenant>,
+}
+
+impl ValidKey {
+    /// The caller whose key it is.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller {
+            tenant: self.key.tenant,
+            tenant_name: self.key.tenant_name.clone(),
+            settings: self.tenant.settings,
+            actor: Actor { subject: self.key.subject.clone(), role: self.key.role },
+            key_id: self.key.id.clone(),
+        }
+    }
+}
+
+/// The key that a credential is, by the rows of this server: one that another server has created a moment ago may not be
+/// known yet.
+///
+/// # Errors
+/// CREDENTIAL_INVALID; SHARD_ELECTING if this server's keys may be out of date.
+fn valid_key(cluster: &Cluster, credential: Option<&str>) -> Result<ValidKey, Refusal> {
+    let (id, secret) = credential.and_then(split).ok_or_else(invalid)?;
+    let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
+    let rows = stale::catalogue(cluster)?;
+    let key = key_of(&rows, id)?.ok_or_else(invalid)?;
+    let same = bool::from(key.hash.0.ct_eq(&hash));
+    if !same || !works(cluster, &key) {
+        return Err(invalid());
+    }
+    let tenant = tenant_of(&rows, &key)?;
+    Ok(ValidKey { key, tenant })
+}
+
+/// The same; what is not valid by this server's rows is checked once more with everything that was acknowledged before.
+///
+/// # Errors
+/// CREDENTIAL_INVALID; SHARD_ELECTING if this server's keys may be out of date.
+pub(crate) async fn confirmed_key(cluster: &Cluster, credential: Option<&str>) -> Result<ValidKey, Refusal> {
+    match valid_key(cluster, credential) {
+        Err(refused) if refused.reason() == Reason::CredentialInvalid && credential.is_some_and(is_key) => {
+            cluster.catalogue().read().await.map_err(refusal)?;
+            valid_key(cluster, credential)
+        }
+        found => found,
+    }
+}
+
 /// The caller with this credential, by the rows of this server: a key that another server has created a moment ago may not be
 /// known yet.
 ///
 /// # Errors
 /// CREDENTIAL_INVALID; SHARD_ELECTING if this server's keys may be out of date.
 pub(crate) fn caller(cluster: &Cluster, credential: Option<&str>) -> Result<Caller, Refusal> {
-    let (id, secret) = credential.and_then(split).ok_or_else(invalid)?;
-    let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
-    let key = key_of(cluster, id)?.ok_or_else(invalid)?;
-    let same = bool::from(key.hash.0.ct_eq(&hash));
-    if !same || !key.works(cluster.now_or_median()) {
-        return Err(invalid());
-    }
-    let tenant = tenant_of(cluster, &key)?;
-    Ok(Caller {
-        tenant: key.tenant,
-        tenant_name: key.tenant_name.clone(),
-        settings: tenant.settings,
-        actor: Actor { subject: key.subject.clone(), role: key.role },
-        key_id: key.id.clone(),
-    })
+    valid_key(cluster, credential).map(|found| found.caller())
 }
 
 /// The same; what is not valid by this server's rows is checked once more with everything that was acknowledged before.
@@ -130,29 +168,25 @@ pub(crate) fn caller(cluster: &Cluster, credential: Option<&str>) -> Result<Call
 /// # Errors
 /// As [`caller`].
 pub(crate) async fn confirmed_caller(cluster: &Cluster, credential: Option<&str>) -> Result<Caller, Refusal> {
-    match caller(cluster, credential) {
-        Err(refused) if refused.reason() == Reason::CredentialInvalid && credential.is_some_and(is_key) => {
-            cluster.catalogue().read().await.map_err(refusal)?;
-            caller(cluster, credential)
-        }
-        found => found,
-    }
+    confirmed_key(cluster, credential).await.map(|found| found.caller())
+}
+
+/// Returns true if a key works now. The time is read only for one that expires.
+pub(crate) fn works(cluster: &Cluster, key: &ApiKey) -> bool {
+    key.works(key.expires.map_or(Time(0), |_| cluster.now_or_median()))
 }
 
 /// The key of this id, if there is one.
-///
-/// # Errors
-/// SHARD_ELECTING if this server's keys may be out of date.
-pub(crate) fn key_of(cluster: &Cluster, id: &str) -> Result<Option<SharedRow<ApiKey>>, Refusal> {
-    stale::answer(cluster, &GetApiKey { id: id.to_owned() })
+fn key_of(rows: &Reader, id: &str) -> Result<Option<SharedRow<ApiKey>>, Refusal> {
+    rows.answer(&GetApiKey { id: id.to_owned() }).map_err(unreadable)
 }
 
 /// The tenant that a key opens, unless it is deleted.
 ///
 /// # Errors
-/// CREDENTIAL_INVALID if it is deleted; SHARD_ELECTING if this server's tenants may be out of date.
-fn tenant_of(cluster: &Cluster, key: &ApiKey) -> Result<SharedRow<Tenant>, Refusal> {
-    let tenant = stale::answer(cluster, &GetTenant { name: key.tenant_name.clone() })?;
+/// CREDENTIAL_INVALID if it is deleted.
+fn tenant_of(rows: &Reader, key: &ApiKey) -> Result<SharedRow<Tenant>, Refusal> {
+    let tenant = rows.answer(&GetTenant { name: key.tenant_name.clone() }).map_err(unreadable)?;
     // One of the same name may have been made after the key's was deleted.
     tenant.filter(|tenant| tenant.id == key.tenant && tenant.deleted.is_none()).ok_or_else(invalid)
 }
@@ -162,9 +196,10 @@ fn tenant_of(cluster: &Cluster, key: &ApiKey) -> Result<SharedRow<Tenant>, Refus
 /// # Errors
 /// CREDENTIAL_INVALID; SHARD_ELECTING if this server's keys may be out of date.
 pub(crate) fn check_key(cluster: &Cluster, caller: &Caller) -> Result<(), Refusal> {
-    let key = key_of(cluster, &caller.key_id)?;
-    let key = key.filter(|key| key.works(cluster.now_or_median())).ok_or_else(invalid)?;
-    tenant_of(cluster, &key).map(drop)
+    let rows = stale::catalogue(cluster)?;
+    let key = key_of(&rows, &caller.key_id)?;
+    let key = key.filter(|key| works(cluster, key)).ok_or_else(invalid)?;
+    tenant_of(&rows, &key).map(drop)
 }
 
 impl Caller {

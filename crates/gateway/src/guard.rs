@@ -43,7 +43,8 @@ async fn answer(
     let deadline = deadline(request.headers())?;
     let work = async {
         let path = request.uri().path();
-        if !Admission::guards(path) {
+        let method = method_at(path);
+        if method.is_none() && !Admission::guards(path) {
             // Health checks have no credential and small bodies.
             let (parts, body) = request.into_parts();
             let bytes = body::read_small(body, FRAME_HEADER_BYTES).await?;
@@ -58,7 +59,11 @@ async fn answer(
                 return Err(refusal);
             }
         };
-        let (request, bytes) = match method_at(path) {
+        let mut request = request;
+        if let Some(key) = hold.key.take() {
+            request.extensions_mut().insert(key);
+        }
+        let (request, bytes) = match method {
             Some(_) => whole(request, &mut hold).await?,
             None => (request, 0),
         };

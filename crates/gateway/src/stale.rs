@@ -19,10 +19,24 @@ const RETRY: Duration = Duration::from_secs(1);
 /// SHARD_ELECTING if the rows are the catalogue's and may be older than [`CATALOGUE_AGE_MAX`]; INTERNAL_ERROR if a row cannot
 /// be read.
 pub(crate) fn answer<Q: AskStale>(cluster: &Cluster, query: &Q) -> Result<Q::Answer, Refusal> {
-    if query.source() == Source::Catalogue && !cluster.catalogue().confirmed_within(CATALOGUE_AGE_MAX) {
-        return Err(cut_off());
-    }
-    Reader::stale(query.source().shard(cluster)).answer(query).map_err(unreadable)
+    let rows = match query.source() {
+        Source::Catalogue => catalogue(cluster)?,
+        source @ (Source::Bucket(_) | Source::Any) => Reader::stale(source.shard(cluster)),
+    };
+    rows.answer(query).map_err(unreadable)
+}
+
+/// The catalogue's rows as this server has them, for several queries.
+///
+/// # Errors
+/// SHARD_ELECTING if they may be older than [`CATALOGUE_AGE_MAX`].
+pub(crate) fn catalogue(cluster: &Cluster) -> Result<Reader, Refusal> {
+    if trusts_catalogue(cluster) { Ok(Reader::stale(cluster.catalogue())) } else { Err(cut_off()) }
+}
+
+/// Returns true if the catalogue's rows of this server are not older than [`CATALOGUE_AGE_MAX`].
+pub(crate) fn trusts_catalogue(cluster: &Cluster) -> bool {
+    cluster.catalogue().confirmed_within(CATALOGUE_AGE_MAX)
 }
 
 /// The same; what this server does not have is looked for once more in rows that hold everything that was acknowledged

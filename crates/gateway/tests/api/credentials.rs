@@ -12,12 +12,18 @@ use tokio::{
 };
 
 use crate::harness::Harness;
+use crate::node::Node;
 use crate::protocols::{Protocol, Raw, body, reply, stream};
 use crate::refusal::Refusal;
 use crate::rpcs::all;
 
-/// A key of acme's that is no longer valid, and why.
-async fn spent(harness: &Harness, why: &str) -> String {
+/// The status UNAUTHENTICATED in the head of an answer.
+const DENIED: &str = "grpc-status: 16";
+/// The status OK in the trailers of gRPC-Web.
+const DONE: &str = "grpc-status:0";
+
+/// A new key of acme's, of an admin; one that is to expire does so after a minute.
+async fn fresh(harness: &Harness, why: &str) -> v1::CreateApiKeyResponse {
     let now = i64::try_from(switchward_shard::Clock::now(&harness.node.clock).0 / 1000).expect("a time");
     let expires = prost_types::Timestamp { seconds: now + 60, nanos: 0 };
     let create = v1::CreateApiKeyRequest {
@@ -25,18 +31,28 @@ async fn spent(harness: &Harness, why: &str) -> String {
         expire_time: (why == "expired").then_some(expires),
         ..v1::CreateApiKeyRequest::default()
     };
-    let made: v1::CreateApiKeyResponse = harness.ask("admin", "CreateApiKey", &create).await;
+    harness.ask("admin", "CreateApiKey", &create).await
+}
+
+/// Makes a key invalid.
+async fn spoil(harness: &Harness, made: &v1::CreateApiKeyResponse, why: &str) {
+    if why == "expired" {
+        harness.node.clock.advance(60_000);
+    } else {
+        let name = made.api_key.clone().expect("a key").name;
+        let revoke = v1::RevokeApiKeyRequest { name, ..v1::RevokeApiKeyRequest::default() };
+        let _: v1::RevokeApiKeyResponse = harness.ask("admin", "RevokeApiKey", &revoke).await;
+    }
+}
+
+/// A key of acme's that is no longer valid, and why.
+async fn spent(harness: &Harness, why: &str) -> String {
+    let made = fresh(harness, why).await;
     let list = v1::ListApiKeysRequest::default();
     let works: Result<v1::ListApiKeysResponse, _> =
         harness.node.line.ask(&made.secret, "ListApiKeys", &list).await;
     works.expect("the key works until then");
-    if why == "expired" {
-        harness.node.clock.advance(60_000);
-    } else {
-        let name = made.api_key.expect("a key").name;
-        let revoke = v1::RevokeApiKeyRequest { name, ..v1::RevokeApiKeyRequest::default() };
-        let _: v1::RevokeApiKeyResponse = harness.ask("admin", "RevokeApiKey", &revoke).await;
-    }
+    spoil(harness, &made, why).await;
     made.secret
 }
 
@@ -146,8 +162,8 @@ async fn a_tenant_is_never_without_an_admin() {
 pub(crate) async fn waits_for_no_body(address: SocketAddr, credential: &str) {
     for (kind, wanted) in [
         ("application/json", "HTTP/1.1 401 "),
-        ("application/grpc-web+proto", "grpc-status: 16"),
-        ("application/grpc-web-text", "grpc-status: 16"),
+        ("application/grpc-web+proto", DENIED),
+        ("application/grpc-web-text", DENIED),
     ] {
         let mut stream = TcpStream::connect(address).await.expect("the server listens");
         let head = format!(
@@ -155,13 +171,25 @@ pub(crate) async fn waits_for_no_body(address: SocketAddr, credential: &str) {
              {credential}content-length: 4000000\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.expect("the server reads");
-        let mut answer = Vec::new();
-        let mut bytes = [0; 4096];
-        while !String::from_utf8_lossy(&answer).contains(wanted) {
-            let count = stream.read(&mut bytes).await.expect("the server answers");
-            assert!(count > 0, "{kind}: {:?}", String::from_utf8_lossy(&answer));
-            answer.extend_from_slice(&bytes[..count]);
+        comes(&mut stream, &[wanted], kind).await;
+    }
+}
+
+/// Waits until one of these texts has come, and returns it.
+async fn comes<'t>(stream: &mut TcpStream, wanted: &[&'t str], what: &str) -> &'t str {
+    let find = |answer: &[u8]| {
+        let text = String::from_utf8_lossy(answer).into_owned();
+        wanted.iter().copied().find(|wanted| text.contains(*wanted))
+    };
+    let mut answer = Vec::new();
+    let mut bytes = [0; 4096];
+    loop {
+        if let Some(found) = find(&answer) {
+            return found;
         }
+        let count = stream.read(&mut bytes).await.expect("the server answers");
+        assert!(count > 0, "{what}: {:?}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&bytes[..count]);
     }
 }
 
@@ -171,6 +199,32 @@ async fn no_body_is_waited_for_without_a_credential() {
     let unknown = format!("authorization: Bearer {}\r\n", NewKey::draw().secret);
     for credential in ["", "authorization: Bearer swk_none\r\n", &unknown] {
         waits_for_no_body(harness.node.line.address, credential).await;
+    }
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_must_be_valid_when_the_body_has_come() {
+    let harness = Harness::over(Node::start_one(None).await).await;
+    for (what, wanted) in [("nothing", DONE), ("another key", DONE), ("expired", DENIED), ("revoked", DENIED)]
+    {
+        let made = fresh(&harness, what).await;
+        let mut stream = TcpStream::connect(harness.node.line.address).await.expect("the server listens");
+        let head = format!(
+            "POST /switchward.v1.ApiKeyService/ListApiKeys HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n\
+             content-type: application/grpc-web+proto\r\nauthorization: Bearer {}\r\ncontent-length: 5\r\n\r\n",
+            made.secret
+        );
+        stream.write_all(head.as_bytes()).await.expect("the server reads");
+        // The server asks for the body of a call that it has let in.
+        comes(&mut stream, &["100 Continue\r\n\r\n"], what).await;
+        match what {
+            "nothing" => {}
+            "another key" => drop(fresh(&harness, what).await),
+            why => spoil(&harness, &made, why).await,
+        }
+        stream.write_all(&[0; 5]).await.expect("the server reads");
+        assert_eq!(comes(&mut stream, &[DONE, DENIED], what).await, wanted, "{what}");
     }
     harness.node.end().await;
 }
