@@ -32,6 +32,7 @@ use crate::scans::{Scans, Share};
 use crate::services::{Advances, Claims, Deleted, MovableClock, Pings};
 use crate::session_request::SessionRequest;
 use crate::stale;
+use crate::trace::{TRACEPARENT, traceparent};
 use crate::webhooks::{SessionRates, SourceRates};
 
 /// What the services share; cheap to clone.
@@ -212,8 +213,9 @@ impl Api {
     /// The call of a caller who is known.
     pub(crate) fn call_of(&self, mut caller: Caller, metadata: &MetadataMap) -> Call<'_> {
         caller.settings.quotas = self.quotas.under(caller.settings.quotas);
-        let trace = metadata.get("traceparent").and_then(|value| value.to_str().ok());
-        let trace = trace.and_then(crate::trace::traceparent);
+        let headers: &HeaderMap = metadata.as_ref();
+        let trace = headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
+        let trace = trace.and_then(traceparent);
         Call { api: self, caller, trace }
     }
 

@@ -5,7 +5,7 @@
 //! Here a malformed request never gets as far as tonic.
 
 use axum::body::Body;
-use http::{HeaderMap, Request, Response, Uri};
+use http::{HeaderMap, HeaderName, Request, Response, Uri};
 use std::time::Duration;
 use tonic::Status;
 
@@ -17,9 +17,8 @@ use crate::calls::{FRAME_HEADER_BYTES, method_at, unframe};
 use crate::error::{Reason, Refusal};
 use crate::limits::{HEADERS_BYTES_MAX, MESSAGE_BYTES_MAX, URI_BYTES_MAX};
 
-const GRPC_STATUS: &str = "grpc-status";
-const GRPC_TIMEOUT: &str = "grpc-timeout";
-const GRPC_ENCODING: &str = "grpc-encoding";
+const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
+const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 /// Digits that the gRPC specification allows in a time-out.
 const TIMEOUT_DIGITS_MAX: usize = 8;
 
@@ -125,7 +124,8 @@ async fn whole(request: Request<Body>, hold: &mut Hold) -> Result<(Request<Body>
     let message = unframe(&bytes)?;
     let encoding = parts.headers.get(GRPC_ENCODING).map(http::HeaderValue::as_bytes);
     if message.compressed && matches!(encoding, None | Some(b"identity")) {
-        return Err(Refusal::field(GRPC_ENCODING, "must name the compression of a compressed message"));
+        let problem = "must name the compression of a compressed message";
+        return Err(Refusal::field(GRPC_ENCODING.as_str(), problem));
     }
     let length = bytes.len();
     Ok((Request::from_parts(parts, Body::from(bytes)), length))
@@ -134,8 +134,10 @@ async fn whole(request: Request<Body>, hold: &mut Hold) -> Result<(Request<Body>
 /// How long the call may take: `grpc-timeout`, up to eight digits and a unit.
 pub(crate) fn deadline(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
     let Some(value) = headers.get(GRPC_TIMEOUT) else { return Ok(None) };
-    let bad =
-        || Refusal::field(GRPC_TIMEOUT, "must be one to eight digits followed by one of H, M, S, m, u, n");
+    let bad = || {
+        let problem = "must be one to eight digits followed by one of H, M, S, m, u, n";
+        Refusal::field(GRPC_TIMEOUT.as_str(), problem)
+    };
     let text = value.to_str().map_err(|_| bad())?;
     let digits = text.len().saturating_sub(1);
     if !(1..=TIMEOUT_DIGITS_MAX).contains(&digits)
@@ -158,7 +160,7 @@ pub(crate) fn deadline(headers: &HeaderMap) -> Result<Option<Duration>, Refusal>
 
 /// Adds details to an error that a layer below gave in words alone.
 fn dressed(response: Response<Body>) -> Response<Body> {
-    if !response.headers().contains_key(GRPC_STATUS) {
+    if !response.headers().contains_key(Status::GRPC_STATUS) {
         return response;
     }
     let Some(status) =

@@ -11,6 +11,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::task::{Context, Poll};
+use tonic::Status;
 use tower::{Layer, Service};
 use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span};
@@ -22,21 +23,22 @@ use crate::proxy::ClientAddress;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Its longest; a longer one of the caller's is not taken over.
 const REQUEST_ID_CHARS_MAX: usize = 128;
+const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// The header of W3C Trace Context.
-const TRACEPARENT: &str = "traceparent";
+pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 /// Returns the caller's `traceparent` as version 00 writes it, `None` if it names no trace or no span. Anything else is not
 /// kept.
 pub(crate) fn traceparent(given: &str) -> Option<String> {
     let propagator = TraceContextPropagator::new();
-    let mut carrier = HashMap::from([(TRACEPARENT.to_owned(), given.to_owned())]);
+    let mut carrier = HashMap::from([(TRACEPARENT.as_str().to_owned(), given.to_owned())]);
     let context = propagator.extract_with_context(&TraceContext::new(), &carrier);
     if !context.span().span_context().is_valid() {
         return None;
     }
     propagator.inject_context(&context, &mut carrier);
-    carrier.remove(TRACEPARENT)
+    carrier.remove(TRACEPARENT.as_str())
 }
 
 /// Puts a [`Traced`] before a service.
@@ -87,7 +89,7 @@ where
         let recorded = async move {
             let response: Response<Body> = named.await?;
             // A status that comes in the trailers is not known yet; a refusal comes in the headers.
-            let status = response.headers().get("grpc-status").and_then(|status| status.to_str().ok());
+            let status = response.headers().get(Status::GRPC_STATUS).and_then(|it| it.to_str().ok());
             outer.record("rpc.response.status_code", status.unwrap_or("0"));
             Ok(response)
         };
@@ -101,11 +103,21 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
         let bytes = id.as_bytes();
         (1..=REQUEST_ID_CHARS_MAX).contains(&bytes.len()) && bytes.iter().all(u8::is_ascii_graphic)
     });
-    let drawn = || HeaderValue::try_from(format!("{:032x}", rand::random::<u128>()));
-    let mut id = given.cloned().map_or_else(drawn, Ok).expect("hex digits may stand in a header");
+    let mut id = given.cloned().unwrap_or_else(drawn);
     // No later response has the same id, so it must not displace repeated headers from the HTTP/2 header table.
     id.set_sensitive(true);
     id
+}
+
+/// Draws an id: 32 hex digits.
+fn drawn() -> HeaderValue {
+    let mut digits = [0u8; 32];
+    let mut left = rand::random::<u128>();
+    for digit in &mut digits {
+        *digit = HEX[(left & 15) as usize];
+        left >>= 4;
+    }
+    HeaderValue::from_bytes(&digits).expect("hex digits may stand in a header")
 }
 
 fn span<B>(request: &Request<B>, id: &HeaderValue) -> Span {
@@ -121,7 +133,8 @@ fn span<B>(request: &Request<B>, id: &HeaderValue) -> Span {
         request_id = id.to_str().unwrap_or_default(),
         client.address = client,
     );
-    if !span.is_disabled() {
+    // Without the header the span begins a trace, as it does by itself.
+    if !span.is_disabled() && request.headers().contains_key(TRACEPARENT) {
         let parent = opentelemetry::global::get_text_map_propagator(|known| {
             known.extract(&Carrier(request.headers()))
         });
@@ -166,6 +179,16 @@ mod tests {
             &format!("00-{TRACE}{TRACE}-{SPAN}-01"),
         ] {
             assert_eq!(traceparent(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn each_request_without_an_id_gets_another_one() {
+        let [one, two] = [0; 2].map(|_| request_id(&HeaderMap::new()));
+        assert_ne!(one, two);
+        for id in [one, two] {
+            let text = id.to_str().expect("a text");
+            assert!(text.len() == 32 && text.bytes().all(|byte| HEX.contains(&byte)), "{text}");
         }
     }
 
