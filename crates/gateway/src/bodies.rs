@@ -53,6 +53,7 @@ struct Budgets {
     server: AtomicUsize,
     /// Bodies whose sender is not known yet.
     unproven: AtomicUsize,
+    /// What bodies take of their tenants' budgets. Small ones take nothing, and are not in it.
     tenants: Mutex<HashMap<TenantId, usize>>,
 }
 
@@ -95,6 +96,8 @@ impl Held {
         let server = self.bodies.budgets.server.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let of_connection = self.connection.as_ref().map_or(0, |connection| connection.add_bytes(bytes));
         let (whose, of_sender, most) = match self.tenant {
+            // A small body is accepted even if the tenant's budget is used up: it may be the decision that frees it.
+            Some(_) if self.of_tenant() == 0 => ("this tenant", 0, limits.tenant),
             Some(tenant) => {
                 let mut tenants = self.bodies.budgets.tenants.lock();
                 let held = tenants.entry(tenant).or_default();
@@ -106,8 +109,6 @@ impl Held {
                 ("senders without a credential", unproven, limits.unproven)
             }
         };
-        // A small body is accepted even if the tenant's budget is used up: it may be the decision that frees it.
-        let of_sender = if self.tenant.is_some() && self.of_tenant() == 0 { 0 } else { of_sender };
         let budgets = [
             ("this connection", of_connection, limits.connection),
             (whose, of_sender, most),
@@ -138,6 +139,9 @@ impl Drop for Held {
             self.bodies.budgets.unproven.fetch_sub(self.bytes, Ordering::Relaxed);
             return;
         };
+        if self.of_tenant() == 0 {
+            return;
+        }
         let mut tenants = self.bodies.budgets.tenants.lock();
         if let Some(held) = tenants.get_mut(&tenant) {
             *held -= self.of_tenant();
@@ -179,6 +183,9 @@ mod tests {
         assert!(large.grow(BODY_FREE_BYTES + 1).is_err_and(|no| no.message().contains("this tenant")));
         drop(large);
         small().expect("small requests, such as decisions, are accepted");
+        held(Some(other), None).grow(BODY_FREE_BYTES).expect("the budget is free");
+        let counted: Vec<TenantId> = bodies.budgets.tenants.lock().keys().copied().collect();
+        assert_eq!(counted, [one], "small bodies are not counted");
         // Unknown senders have a separate budget.
         let mut unknown = held(None, None);
         unknown.grow(limits.unproven).expect("the budget is free");
