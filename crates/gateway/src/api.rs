@@ -309,7 +309,7 @@ pub(crate) fn request_id(
     if id.is_empty() {
         return Ok(None);
     }
-    if id.chars().count() > REQUEST_ID_CHARS_MAX || id.chars().any(char::is_control) {
+    if id.chars().count() > REQUEST_ID_CHARS_MAX || names::has_control(id) {
         let problem = format!("must be 1 to {REQUEST_ID_CHARS_MAX} characters without control characters");
         return Err(Refusal::field("request_id", problem));
     }

@@ -12,7 +12,7 @@ use http_body::Frame;
 use http_body_util::BodyExt;
 use memchr::memmem::Finder;
 use prost::Message;
-use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, Value};
+use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, MethodDescriptor, Value};
 use std::sync::LazyLock;
 use switchward_api::PACKAGE;
 use switchward_query::GetMailKeys;
@@ -50,7 +50,7 @@ impl Around for Hide {
         let mut replies = Replies {
             cluster: callers.clone(),
             credential: request.headers().get(header::AUTHORIZATION).cloned(),
-            message: method.output(),
+            method,
             pending: BytesMut::new(),
             reads: None,
         };
@@ -70,7 +70,7 @@ impl Around for Hide {
 struct Replies {
     cluster: Cluster,
     credential: Option<HeaderValue>,
-    message: MessageDescriptor,
+    method: &'static MethodDescriptor,
     /// The beginning of a message whose rest has not come yet.
     pending: BytesMut,
     /// The tokens of a caller who may read them; `Some(None)` if they may not, and `None` until that was looked up.
@@ -94,8 +94,8 @@ impl Replies {
             let bytes = whole.slice(FRAME_HEADER_BYTES..);
             let (cluster, credential) = (&self.cluster, self.credential.as_ref());
             let written = match self.reads.get_or_insert_with(|| tokens_of(cluster, credential)) {
-                None => rewritten(&self.message, bytes, &without),
-                Some(tokens) => rewritten(&self.message, bytes, &|text| tokens.put_into(text)),
+                None => rewritten(&self.method.output(), bytes, &without),
+                Some(tokens) => rewritten(&self.method.output(), bytes, &|text| tokens.put_into(text)),
             };
             shown.extend_from_slice(&frame(&written));
         }
