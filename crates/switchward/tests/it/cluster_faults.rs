@@ -1,6 +1,6 @@
 //! Three servers as processes over real disks and a real Redis, under faults that are drawn from a seed: kills, power cuts,
-//! pauses, disks that hang, wrong clocks, links that are cut, late, slow or reset, and a Redis that is killed or emptied. What
-//! callers did and were answered is recorded, and must be what one server could have answered that never fails.
+//! pauses, disks that hang or fail, wrong clocks, links that are cut, late, slow or reset, and a Redis that is killed or emptied.
+//! What callers did and were answered is recorded, and must be what one server could have answered that never fails.
 //!
 //! A round has a seed. Its faults overlap in pairs, one of servers and one of links or Redis; then nothing fails any longer, and
 //! callers go on for a while. All rounds are played on one cluster.

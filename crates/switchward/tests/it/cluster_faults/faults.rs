@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use super::calls::{Answer, Caller, Line, Repeat};
 use super::harness::Cluster;
 use super::plan::{Kind, SERVERS, Step};
+use crate::disk::Unsynced;
 
 /// A fault that has no effect for so long was not injected.
 const SEEN_MAX: Duration = Duration::from_secs(60);
@@ -57,6 +58,10 @@ async fn inject(cluster: &Arc<Cluster>, step: &Step) -> anyhow::Result<()> {
         Kind::PauseLeader => pause(cluster, leader(cluster, step.group).await?, step).await,
         Kind::Stall => stall(cluster, server, step).await,
         Kind::StallLeader => stall(cluster, leader(cluster, step.group).await?, step).await,
+        Kind::SyncError => fail_syncs(cluster, server, step, Unsynced::Present).await,
+        Kind::SyncErrorLeader => {
+            fail_syncs(cluster, leader(cluster, step.group).await?, step, Unsynced::Lost).await
+        }
         Kind::ClockAhead => wrong_clock(cluster, step, step.wrong.ms()).await,
         Kind::ClockBehind => wrong_clock(cluster, step, -step.wrong.ms()).await,
         Kind::Isolate => {
@@ -204,6 +209,38 @@ async fn stall(cluster: &Cluster, server: u64, step: &Step) -> anyhow::Result<()
     sleep(step.lasts).await;
     cluster.release_syncs()?;
     held
+}
+
+/// Lets all syncs of a server fail, makes sure that it ends by itself and says why, and starts it again as its supervisor would:
+/// with all that it has written, or, where power can be cut, without what was not synced. A kernel may lose that after it has
+/// reported the error.
+async fn fail_syncs(cluster: &Cluster, server: u64, step: &Step, unsynced: Unsynced) -> anyhow::Result<()> {
+    // One that has just been started again has not begun to serve.
+    until("the server runs", async || Ok(cluster.status(server).await?.state == "running")).await?;
+    let (pid, log_bytes) = (pid(cluster, server).await?, cluster.log_bytes()?);
+    cluster.fail_syncs(pid)?;
+    let ended = until("the server has ended", async || Ok(cluster.status(server).await?.pid.is_none())).await;
+    cluster.forget(server);
+    cluster.mend_syncs()?;
+    ended?;
+    ensure!(cluster.failed(pid) > 0, "no sync of server {server} has failed");
+    let state = cluster.status(server).await?.state;
+    ensure!(state == "exited with 1", "server {server} is {state:?} after a sync has failed");
+    let mut why = None;
+    until("the server has said why it ends", async || {
+        why = cluster.why_ended(server, log_bytes)?;
+        Ok(why.is_some())
+    })
+    .await?;
+    let why = why.unwrap_or_default();
+    ensure!(why.starts_with("failed to "), "server {server} ended with {why:?} after a sync has failed");
+    if unsynced == Unsynced::Lost
+        && let Some(disks) = &cluster.disks
+    {
+        disks.plant(server)?;
+        ensure!(disks.cut(server)?, "the disk has not lost what was not synced");
+    }
+    start_later(cluster, &[server], step).await
 }
 
 /// Starts a server with another clock, makes sure that it is noticed and the server leads nothing, and starts it again with the

@@ -27,6 +27,9 @@ const STEP_MAX: Duration = Duration::from_secs(180);
 const LOOK: Duration = Duration::from_millis(100);
 /// The most bytes of the logs that a failure shows.
 const SAID_BYTES_MAX: usize = 20_000;
+/// The files that hold the number of the process whose syncs do not return, and of that whose syncs fail.
+const HOLD: &str = "hold";
+const FAIL: &str = "fail";
 
 /// A process of a server.
 #[derive(Debug, Clone)]
@@ -62,7 +65,7 @@ impl Cluster {
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("clock-offset"), "0")?;
-        let library = hold_sync(folder.path()).await?;
+        let library = sync_library(folder.path()).await?;
         let disks = Disks::mount(&folder.path().join("data"))?;
         let redis = Redis::that_keeps(Keeps::File).await?;
         let mut command = Command::new(PROGRAM);
@@ -71,7 +74,8 @@ impl Cluster {
             command.env_remove(name);
         }
         command.env("SWITCHWARD_CONTEXTS", folder.path().join("contexts"));
-        command.env("LD_PRELOAD", library).env("HOLD_SYNC_FILE", folder.path().join("hold"));
+        command.env("LD_PRELOAD", library).env("HOLD_SYNC_FILE", folder.path().join(HOLD));
+        command.env("FAIL_SYNC_FILE", folder.path().join(FAIL));
         command.args(["dev", "--servers", "3", "--port", "0", "--shards", "2", "-o", "json"]);
         command.arg("--data-dir").arg(folder.path().join("data")).args(["--redis", &redis.url()]);
         command.arg("--clock-off").arg(folder.path().join("clock-offset"));
@@ -103,6 +107,19 @@ impl Cluster {
     pub(crate) fn said(&self) -> String {
         let said = fs::read(self.folder.path().join("log")).unwrap_or_default();
         String::from_utf8_lossy(&said[said.len().saturating_sub(SAID_BYTES_MAX)..]).into_owned()
+    }
+
+    /// The length of the log of all servers, bytes.
+    pub(crate) fn log_bytes(&self) -> anyhow::Result<usize> {
+        Ok(usize::try_from(fs::metadata(self.folder.path().join("log"))?.len())?)
+    }
+
+    /// The line by which a server said why it ends, if it has since the log had this length.
+    pub(crate) fn why_ended(&self, server: u64, log_bytes: usize) -> anyhow::Result<Option<String>> {
+        let said = fs::read(self.folder.path().join("log"))?;
+        let said = String::from_utf8_lossy(said.get(log_bytes..).unwrap_or_default());
+        let of_server = format!("server {server} | switchward: ");
+        Ok(said.lines().find_map(|line| line.strip_prefix(&of_server)).map(str::to_owned))
     }
 
     /// What a server has logged of a panic, if one panicked.
@@ -146,6 +163,11 @@ impl Cluster {
         self.act(json!({ "command": "kill", "server": server })).await
     }
 
+    /// Callers call a server no longer that has ended by itself.
+    pub(crate) fn forget(&self, server: u64) {
+        self.live.lock().remove(&server);
+    }
+
     /// Starts a server, and does not wait for it.
     pub(crate) async fn start_again(&self, server: u64) -> anyhow::Result<()> {
         self.act(json!({ "command": "start", "server": server, "at_once": true })).await
@@ -183,17 +205,37 @@ impl Cluster {
 
     /// Lets no sync of this process return.
     pub(crate) fn hold_syncs(&self, pid: u64) -> anyhow::Result<()> {
-        self.replace("hold", &pid.to_string())
+        self.replace(HOLD, &pid.to_string())
     }
 
     /// Lets all syncs return.
     pub(crate) fn release_syncs(&self) -> anyhow::Result<()> {
-        Ok(fs::remove_file(self.folder.path().join("hold"))?)
+        Ok(fs::remove_file(self.folder.path().join(HOLD))?)
     }
 
     /// How many syncs of this process were held until now.
     pub(crate) fn held(&self, pid: u64) -> usize {
-        let seen = fs::read_to_string(self.folder.path().join("hold.seen")).unwrap_or_default();
+        self.noted(HOLD, pid)
+    }
+
+    /// Lets all syncs of this process fail.
+    pub(crate) fn fail_syncs(&self, pid: u64) -> anyhow::Result<()> {
+        self.replace(FAIL, &pid.to_string())
+    }
+
+    /// Lets no sync fail any longer.
+    pub(crate) fn mend_syncs(&self) -> anyhow::Result<()> {
+        Ok(fs::remove_file(self.folder.path().join(FAIL))?)
+    }
+
+    /// How many syncs of this process have failed until now.
+    pub(crate) fn failed(&self, pid: u64) -> usize {
+        self.noted(FAIL, pid)
+    }
+
+    /// How often the library has noted a sync of this process beside a file.
+    fn noted(&self, file: &str, pid: u64) -> usize {
+        let seen = fs::read_to_string(self.folder.path().join(format!("{file}.seen"))).unwrap_or_default();
         seen.lines().filter(|line| *line == pid.to_string()).count()
     }
 
@@ -222,8 +264,8 @@ impl Cluster {
     }
 }
 
-/// Builds the library that holds syncs.
-async fn hold_sync(folder: &Path) -> anyhow::Result<PathBuf> {
+/// Builds the library that holds syncs and lets them fail.
+async fn sync_library(folder: &Path) -> anyhow::Result<PathBuf> {
     let library = folder.join("hold-sync.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/cluster_faults/hold-sync.c");
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());

@@ -1,6 +1,10 @@
 /*
- * A library to preload: a sync of a file does not return as long as the file HOLD_SYNC_FILE holds the number of the process
- * that calls it. The first sync of a process that waits adds that number to a second file, with `.seen` after its name.
+ * A library to preload, by which the disk of a process hangs or fails:
+ *
+ * - a sync of a file does not return as long as the file HOLD_SYNC_FILE holds the number of the process that calls it;
+ * - a sync fails with EIO, and syncs nothing, as long as the file FAIL_SYNC_FILE holds that number.
+ *
+ * Each sync that waits or fails adds that number to another file, which has the name of the first one and `.seen` after it.
  *
  * It affects calls of the C library, which Rust's standard library makes, and no direct system calls.
  */
@@ -13,18 +17,22 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *path;
+static const char *hold_path, *fail_path;
 
-__attribute__((constructor)) static void read_path(void)
+__attribute__((constructor)) static void read_paths(void)
 {
-    path = getenv("HOLD_SYNC_FILE");
+    hold_path = getenv("HOLD_SYNC_FILE");
+    fail_path = getenv("FAIL_SYNC_FILE");
 }
 
-static int is_held(void)
+/* Whether there is such a file, and it holds the number of this process. */
+static int names_us(const char *path)
 {
     char text[32];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
 
+    if (path == NULL)
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd == -1)
         return 0;
     ssize_t count = read(fd, text, sizeof text - 1);
@@ -35,7 +43,7 @@ static int is_held(void)
     return strtol(text, NULL, 10) == (long)getpid();
 }
 
-static void note(void)
+static void note(const char *path)
 {
     char name[4096], line[32];
     int length = snprintf(name, sizeof name, "%s.seen", path);
@@ -51,20 +59,25 @@ static void note(void)
     close(fd);
 }
 
-static void wait_first(void)
+/* Waits as long as syncs are held. Returns -1, with the error, if the sync must fail. */
+static int begin_sync(void)
 {
     int kept = errno, noted = 0;
     struct timespec pause = {0, 2000000};
 
-    if (path == NULL)
-        return;
-    while (is_held()) {
+    while (names_us(hold_path)) {
         if (!noted)
-            note();
+            note(hold_path);
         noted = 1;
         nanosleep(&pause, NULL);
     }
+    if (names_us(fail_path)) {
+        note(fail_path);
+        errno = EIO;
+        return -1;
+    }
     errno = kept;
+    return 0;
 }
 
 /* The function of this name that would be called without this library. */
@@ -81,14 +94,12 @@ int fsync(int fd)
 {
     int (*real)(int) = (int (*)(int))next("fsync");
 
-    wait_first();
-    return real(fd);
+    return begin_sync() == 0 ? real(fd) : -1;
 }
 
 int fdatasync(int fd)
 {
     int (*real)(int) = (int (*)(int))next("fdatasync");
 
-    wait_first();
-    return real(fd);
+    return begin_sync() == 0 ? real(fd) : -1;
 }

@@ -31,6 +31,10 @@ pub(crate) enum Kind {
     Stall,
     /// The same of the server that leads a group.
     StallLeader,
+    /// A server whose syncs fail ends by itself, and starts again with all that it has written.
+    SyncError,
+    /// The same of the server that leads a group; where power can be cut, it starts without what was not synced.
+    SyncErrorLeader,
     /// A server is started whose clock is ahead.
     ClockAhead,
     /// A server is started whose clock is behind.
@@ -58,7 +62,7 @@ pub(crate) enum Kind {
 }
 
 /// The kinds of faults of servers.
-pub(crate) const OF_SERVERS: [Kind; 12] = [
+pub(crate) const OF_SERVERS: [Kind; 14] = [
     Kind::KillOne,
     Kind::KillLeader,
     Kind::KillTwo,
@@ -69,6 +73,8 @@ pub(crate) const OF_SERVERS: [Kind; 12] = [
     Kind::PauseLeader,
     Kind::Stall,
     Kind::StallLeader,
+    Kind::SyncError,
+    Kind::SyncErrorLeader,
     Kind::ClockAhead,
     Kind::ClockBehind,
 ];
@@ -129,6 +135,8 @@ impl Kind {
             Self::PauseLeader => "pause of a leader",
             Self::Stall => "disk stall",
             Self::StallLeader => "disk stall of a leader",
+            Self::SyncError => "failed sync",
+            Self::SyncErrorLeader => "failed sync of a leader",
             Self::ClockAhead => match wrong {
                 Wrong::HalfAMinute => "clock half a minute ahead",
                 Wrong::AnHour => "clock an hour ahead",
