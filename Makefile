@@ -36,9 +36,9 @@ fuzz-calls: ## make 72,000 random calls with keys of all roles, a reply token an
 faults: ## kill the server and its Redis for ten minutes while effects fail; check that no effect is lost
 	@sh tests/scripts/faults.sh
 
-cluster-faults: ## kill, pause, cut off and stall the servers of a cluster for an hour (CLUSTER_FAULT_SECONDS, CLUSTER_FAULT_SEEDS, CLUSTER_FAULT_COUNTS)
+cluster-faults: ## kill, pause, cut off and stall the servers of a cluster for an hour (CLUSTER_FAULT_SECONDS, CLUSTER_FAULT_SEEDS, CLUSTER_FAULT_COUNTS, CLUSTER_FAULT_WITHOUT_POWER_CUTS=1)
 	@sh tests/scripts/need.sh rust cc redis
-	CLUSTER_FAULT_SECONDS=$(or $(CLUSTER_FAULT_SECONDS),3600) sh tests/scripts/seeds.sh CLUSTER_FAULT 0..1000000 cargo test --locked -p switchward --test it -- --nocapture a_cluster_keeps_its_promises_under_faults
+	CLUSTER_FAULT_SECONDS=$(or $(CLUSTER_FAULT_SECONDS),3600) CLUSTER_FAULT_WITHOUT_POWER_CUTS=$(or $(CLUSTER_FAULT_WITHOUT_POWER_CUTS),0) sh tests/scripts/seeds.sh CLUSTER_FAULT 0..1000000 cargo test --locked -p switchward --test it -- --nocapture a_cluster_keeps_its_promises_under_faults
 
 leader-kills: ## kill the leader of a shard 30 times while mails and webhooks go out (LEADER_KILLS); check that no effect is lost and no mail goes out twice
 	@sh tests/scripts/need.sh rust cc redis

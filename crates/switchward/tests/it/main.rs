@@ -7,6 +7,7 @@
 //! | `FAULTS_DOWN_SECONDS` | how long Redis is away | 20 |
 //! | `CLUSTER_FAULT_SEEDS` | the seeds whose faults a cluster of three has, as in `0..200` | `0..6` |
 //! | `CLUSTER_FAULT_SECONDS` | no seed begins later than this | 600 |
+//! | `CLUSTER_FAULT_WITHOUT_POWER_CUTS` | 0: where no power can be cut, the test fails; 1: it leaves power cuts out there | 1 |
 //! | `LEADER_KILLS` | how often a leader is killed while mails and webhooks go out | 5 |
 //! | `ROLL_OLD`, `ROLL_NEW` | the programs of the older and the newer version, see `make roll` | this version |
 //! | `ROLL_LEVEL` | the feature level that the newer version raises the cluster to | that of the older one |

@@ -145,6 +145,7 @@ pub(crate) async fn play(site: &Site, seed: u64) -> anyhow::Result<Outcome> {
     let faults: Vec<Fired> = of_servers.into_iter().chain(of_links).collect();
     let mut seen = std::mem::take(&mut records.seen);
     faults.iter().for_each(|fault| seen.add(&format!("fault: {}", fault.name)));
+    plan.left_out.iter().for_each(|name| seen.add(&format!("left out: {name}")));
     records.operations.iter().for_each(|(kind, count)| seen.add_many(&format!("operations: {kind}"), *count));
     Ok(Outcome {
         planned: plan.count(),
