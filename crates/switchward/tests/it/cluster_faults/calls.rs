@@ -17,6 +17,7 @@ use tonic::{
 };
 use tonic_types::StatusExt as _;
 
+use super::endings::Ending;
 use super::harness::Cluster;
 use super::plan::SERVERS;
 
@@ -125,6 +126,17 @@ pub(crate) enum Answer<T> {
     Nothing,
     /// It may have been done, or may be done later.
     Unknown,
+}
+
+impl<T> Answer<T> {
+    /// How the operation has ended, if its answer is not wrong and a refusal is none.
+    pub(crate) fn ending(&self) -> Ending {
+        match self {
+            Self::Done(_) => Ending::Succeeded,
+            Self::Refused(_) | Self::Nothing => Ending::Failed,
+            Self::Unknown => Ending::Unknown,
+        }
+    }
 }
 
 /// Which attempts are repeated.

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use switchward_testkit::{Counts, Operation, Seen};
 
+use super::endings::Endings;
+
 /// The most operations of a register. The checker takes [`switchward_testkit::OPERATIONS_MAX`]; the last ones read it.
 pub(crate) const REGISTER_OPERATIONS_MAX: usize = 100;
 
@@ -81,10 +83,10 @@ pub(crate) struct Records {
     pub(crate) naps: BTreeMap<String, Nap>,
     /// Sessions whose messages must arrive.
     pub(crate) notified: Vec<String>,
-    /// Operations that were begun, by their kinds.
+    /// Operations that have ended, by their kinds.
     pub(crate) operations: BTreeMap<&'static str, u64>,
-    /// Operations whose outcome is known.
-    pub(crate) known: u64,
+    /// How they have ended.
+    pub(crate) endings: Endings,
     /// What else was looked at.
     pub(crate) seen: Counts,
     /// What must not have happened.

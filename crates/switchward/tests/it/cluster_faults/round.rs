@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use super::calls::Caller;
 use super::definitions::{NAPS_MS, counter, nap, notify, register};
+use super::endings::Endings;
 use super::faults::{self, Fired};
 use super::harness::Cluster;
 use super::plan::{Plan, SERVERS};
@@ -85,10 +86,8 @@ pub(crate) struct Outcome {
     pub(crate) faults: Vec<Fired>,
     /// Faults, operations and comparisons by their kinds.
     pub(crate) seen: Counts,
-    /// All operations.
-    pub(crate) begun: u64,
-    /// Those whose outcome is known.
-    pub(crate) known: u64,
+    /// How the operations of callers have ended.
+    pub(crate) endings: Endings,
     /// Sessions whose messages must arrive.
     pub(crate) notified: Vec<String>,
     /// When the last server served again, after the last fault.
@@ -100,8 +99,8 @@ pub(crate) struct Outcome {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.faults.iter().map(|fault| fault.name).collect();
-        let Self { known, begun, recovered, .. } = self;
-        write!(f, "{known} of {begun} outcomes known, all serve {recovered:.1?} after the last fault; ")?;
+        let Self { endings, recovered, .. } = self;
+        write!(f, "{endings}, all serve {recovered:.1?} after the last fault; ")?;
         write!(f, "{} faults: {}", names.len(), names.join(", "))
     }
 }
@@ -147,12 +146,15 @@ pub(crate) async fn play(site: &Site, seed: u64) -> anyhow::Result<Outcome> {
     faults.iter().for_each(|fault| seen.add(&format!("fault: {}", fault.name)));
     plan.left_out.iter().for_each(|name| seen.add(&format!("left out: {name}")));
     records.operations.iter().for_each(|(kind, count)| seen.add_many(&format!("operations: {kind}"), *count));
+    let endings = records.endings;
+    seen.add_many("operations that succeeded", endings.succeeded);
+    seen.add_many("operations that failed", endings.failed);
+    seen.add_many("operations whose outcome is unknown", endings.unknown);
     Ok(Outcome {
         planned: plan.count(),
         faults,
         seen,
-        begun: records.operations.values().sum(),
-        known: records.known,
+        endings,
         notified: std::mem::take(&mut records.notified),
         recovered,
         wrong,

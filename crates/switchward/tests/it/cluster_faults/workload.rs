@@ -9,6 +9,7 @@ use switchward_testkit::Operation;
 
 use super::calls::{Answer, Caller, Repeat, is_for};
 use super::definitions::{NAPS_MS, VALUES, counter_name, nap_name};
+use super::endings::Ending;
 use super::records::{Call, Did, Moments, Nap, Records, Register};
 
 /// Callers at one time.
@@ -95,7 +96,7 @@ impl Worker {
     pub(crate) async fn work(mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             self.caller.pause(BETWEEN_MS).await;
-            let (kind, known) = match self.caller.rng.below(20) {
+            let (kind, ending) = match self.caller.rng.below(20) {
                 0 => ("calls", Some(self.call().await)),
                 1 => ("timers", Some(self.nap().await)),
                 2 => ("effects", Some(self.notify().await)),
@@ -104,10 +105,10 @@ impl Worker {
                 11..=15 => ("writes", self.write().await),
                 _ => ("exchanges", self.exchange().await),
             };
-            let Some(known) = known else { continue };
+            let Some(ending) = ending else { continue };
             let mut records = self.shared.records.lock();
             *records.operations.entry(kind).or_default() += 1;
-            records.known += u64::from(known);
+            records.endings.add(ending);
         }
     }
 
@@ -117,39 +118,37 @@ impl Worker {
         format!("{kind}-{}-{}-{}", self.shared.seed, self.number, self.requests)
     }
 
-    /// Reads a register. Returns whether the outcome is known; `None` if there was nothing to read.
-    async fn read(&mut self) -> Option<bool> {
+    /// Reads a register; `None` if there was nothing to read.
+    async fn read(&mut self) -> Option<Ending> {
         let key = self.shared.reserve(self.caller.rng.below(SLOTS))?;
         let invoked = self.shared.moments.now();
         let answered = self.caller.insist(Repeat::All, |line| line.get(key.clone())).await;
-        Some(match answered {
+        let ending = answered.ending();
+        match answered {
             Answer::Done(found) => {
                 let returned = Some(self.shared.moments.now());
                 let Some(found) = register_of(found.session) else {
                     self.shared.wrong(format!("{key} was read and is no register"));
-                    return Some(false);
+                    return Some(Ending::Failed);
                 };
                 self.seen = Some((key.clone(), found.0));
                 self.shared.record(key, invoked, returned, Did::Read(found));
-                true
             }
-            Answer::Nothing | Answer::Unknown => false,
-            Answer::Refused(status) => {
-                self.shared.wrong(format!("a read of {key} was refused: {status}"));
-                false
-            }
-        })
+            Answer::Nothing | Answer::Unknown => {}
+            Answer::Refused(status) => self.shared.wrong(format!("a read of {key} was refused: {status}")),
+        }
+        Some(ending)
     }
 
-    /// Sets a register.
-    async fn write(&mut self) -> Option<bool> {
+    /// Sets a register; `None` if all are full.
+    async fn write(&mut self) -> Option<Ending> {
         let key = self.shared.reserve(self.caller.rng.below(SLOTS))?;
         let to = self.value();
         Some(self.set(key, None, to).await)
     }
 
-    /// Sets the register that it saw last, if nobody has set it since.
-    async fn exchange(&mut self) -> Option<bool> {
+    /// Sets the register that it saw last, if nobody has set it since; `None` if it saw none, or that one is full.
+    async fn exchange(&mut self) -> Option<Ending> {
         let (key, at) = self.seen.take()?;
         if !self.shared.records.lock().reserve(&key) {
             return None;
@@ -162,7 +161,7 @@ impl Worker {
         u8::try_from(self.caller.rng.below(usize::from(VALUES))).expect("it is small")
     }
 
-    async fn set(&mut self, key: String, at: Option<u64>, to: u8) -> bool {
+    async fn set(&mut self, key: String, at: Option<u64>, to: u8) -> Ending {
         let request_id = if self.caller.rng.once_in(4) { String::new() } else { self.name("set") };
         let repeat = if request_id.is_empty() { Repeat::Nothing } else { Repeat::All };
         let wanted = v1::AnswerCheckpointRequest {
@@ -188,70 +187,78 @@ impl Worker {
                 Some((sequence, held)) if held == to => {
                     self.seen = Some((key.clone(), sequence));
                     self.shared.record(key, invoked, returned, did(Some(sequence)));
+                    Ending::Succeeded
                 }
-                other => self.shared.wrong(format!("{key} was set to {to}, and the answer is {other:?}")),
+                other => {
+                    self.shared.wrong(format!("{key} was set to {to}, and the answer is {other:?}"));
+                    Ending::Failed
+                }
             },
             (Answer::Refused(status), Some(at)) if is_for(&status, "SEQUENCE_CONFLICT") => {
                 self.shared.record(key, invoked, returned, Did::NotAt(at));
+                Ending::Succeeded
             }
-            (Answer::Refused(status), _) => self.shared.wrong(format!("{key} was not set: {status}")),
+            (Answer::Refused(status), _) => {
+                self.shared.wrong(format!("{key} was not set: {status}"));
+                Ending::Failed
+            }
             (Answer::Unknown, _) => {
                 self.shared.record(key, invoked, None, did(None));
-                return false;
+                Ending::Unknown
             }
-            (Answer::Nothing, _) => return false,
+            (Answer::Nothing, _) => Ending::Failed,
         }
-        true
     }
 
     /// Asks whether a call may be made.
-    async fn call(&mut self) -> bool {
+    async fn call(&mut self) -> Ending {
         let (session, name) = (self.shared.counter(self.caller.rng.below(COUNTERS)), self.name("call"));
-        let allowed = authorize(&mut self.caller, &session, &name).await;
-        let known = allowed.as_ref().is_ok_and(Option::is_some);
-        match allowed {
-            Ok(allowed) => self.shared.records.lock().calls.push(Call { session, name, allowed }),
-            Err(why) => self.shared.wrong(why),
-        }
-        known
-    }
-
-    /// Starts a session that waits.
-    async fn nap(&mut self) -> bool {
-        let ms = *self.caller.rng.pick(&NAPS_MS);
-        let (key, asked) = (self.name("nap"), Instant::now());
-        let known = self.start(&nap_name(ms), &key).await;
-        if known {
-            self.shared.records.lock().naps.insert(key, Nap { ms, asked });
-        }
-        known
-    }
-
-    /// Starts a session that sends messages.
-    async fn notify(&mut self) -> bool {
-        let key = self.name("notify");
-        let known = self.start("notify", &key).await;
-        if known {
-            self.shared.records.lock().notified.push(key);
-        }
-        known
-    }
-
-    async fn start(&mut self, definition: &str, key: &str) -> bool {
-        let started =
-            self.caller.insist(Repeat::All, |line| line.start(definition.to_owned(), key.to_owned()));
-        match started.await {
-            Answer::Done(_) => true,
-            Answer::Nothing | Answer::Unknown => false,
-            Answer::Refused(status) => {
-                self.shared.wrong(format!("{key} was not started: {status}"));
-                false
+        match authorize(&mut self.caller, &session, &name).await {
+            Ok(allowed) => {
+                self.shared.records.lock().calls.push(Call { session, name, allowed });
+                // What became of it is asked at the end of the round.
+                if allowed.is_some() { Ending::Succeeded } else { Ending::Unknown }
+            }
+            Err(why) => {
+                self.shared.wrong(why);
+                Ending::Failed
             }
         }
     }
 
-    /// Looks whether a session waits long enough, by the clock of this process.
-    async fn look_at_nap(&mut self) -> Option<bool> {
+    /// Starts a session that waits.
+    async fn nap(&mut self) -> Ending {
+        let ms = *self.caller.rng.pick(&NAPS_MS);
+        let (key, asked) = (self.name("nap"), Instant::now());
+        let ending = self.start(&nap_name(ms), &key).await;
+        if ending == Ending::Succeeded {
+            self.shared.records.lock().naps.insert(key, Nap { ms, asked });
+        }
+        ending
+    }
+
+    /// Starts a session that sends messages.
+    async fn notify(&mut self) -> Ending {
+        let key = self.name("notify");
+        let ending = self.start("notify", &key).await;
+        if ending == Ending::Succeeded {
+            self.shared.records.lock().notified.push(key);
+        }
+        ending
+    }
+
+    async fn start(&mut self, definition: &str, key: &str) -> Ending {
+        let started =
+            self.caller.insist(Repeat::All, |line| line.start(definition.to_owned(), key.to_owned()));
+        let started = started.await;
+        if let Answer::Refused(status) = &started {
+            self.shared.wrong(format!("{key} was not started: {status}"));
+        }
+        started.ending()
+    }
+
+    /// Looks whether a session waits long enough, by the clock of this process; `None` if none waits.
+    async fn look_at_nap(&mut self) -> Option<Ending> {
         let recent: Vec<(String, Nap)> = {
             let records = self.shared.records.lock();
             let open = records.naps.iter().filter(|(_, nap)| nap.asked.elapsed() < nap.waits());
@@ -263,20 +270,18 @@ impl Worker {
         let (key, nap) = self.caller.rng.pick(&recent).clone();
         let answered = self.caller.insist(Repeat::All, |line| line.get(key.clone())).await;
         let passed = nap.asked.elapsed();
-        Some(match answered {
+        let ending = answered.ending();
+        match answered {
             Answer::Done(found) => {
                 let ended = found.session.is_some_and(|session| session.end_time.is_some());
                 if ended && passed + CLOCK_AHEAD_MAX < nap.waits() {
                     self.shared.wrong(format!("{key} waits {} ms and has ended after {passed:?}", nap.ms));
                 }
-                true
             }
-            Answer::Nothing | Answer::Unknown => false,
-            Answer::Refused(status) => {
-                self.shared.wrong(format!("a read of {key} was refused: {status}"));
-                false
-            }
-        })
+            Answer::Nothing | Answer::Unknown => {}
+            Answer::Refused(status) => self.shared.wrong(format!("a read of {key} was refused: {status}")),
+        }
+        Some(ending)
     }
 }
 
