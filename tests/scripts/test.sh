@@ -16,6 +16,7 @@ run "format" cargo fmt --all --check
 run "lints (minutes without a cache, because every library is checked)" \
     cargo clippy --locked --workspace --all-targets -- -D warnings
 run "repository checks" cargo xtask check
+run "forms and the feature level" sh tests/scripts/roll.sh check
 run "licences, bans and sources of libraries" sh tests/scripts/supply.sh
 run "what lints and bans must refuse" sh tests/scripts/refused.sh
 run "lints of the API" sh tests/scripts/lint-proto.sh
