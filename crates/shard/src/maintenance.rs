@@ -35,11 +35,12 @@ pub(crate) async fn work(shard: Shard, cluster: Weak<Shards>) {
             Ok(())
         };
         let Some(cluster) = cluster.upgrade() else { return };
-        // A node that was shut down stops by itself.
+        let running = shard.group().running();
+        // A node that was shut down stops by itself, and does not stop before the shard drains.
         if shard.draining() {
             return;
         }
-        if let Err(error) = shard.group().running() {
+        if let Err(error) = running {
             cluster.stopped(&shard, &error);
             return;
         }

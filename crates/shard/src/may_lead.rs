@@ -52,11 +52,6 @@ impl MayLead {
         self.0.lock().may_lead()
     }
 
-    /// Returns true if the server stops.
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.0.lock().stopping
-    }
-
     /// Returns true if the server's clock bars the replica from leading.
     pub(crate) fn is_barred_by_clock(&self) -> bool {
         self.0.lock().clock

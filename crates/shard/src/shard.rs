@@ -2,7 +2,7 @@
 
 use openraft::async_runtime::WatchReceiver as _;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 use switchward_engine::is_remembered;
 use switchward_machine::{SessionId, TenantId, Time};
@@ -168,6 +168,8 @@ impl Shard {
     /// Takes no more commands from now on.
     pub(crate) fn begin_drain(&self) {
         self.drain.send_replace(true);
+        // After that: who sees that the Raft node has ended because of this sees that the shard drains, too.
+        self.group.shared.drains.store(true, Ordering::SeqCst);
         self.group.shared.wake();
     }
 

@@ -64,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) contact: Contact,
     /// Whether this server may lead the group.
     pub(crate) may_lead: MayLead,
+    /// True once the shard takes no more commands.
+    pub(crate) drains: AtomicBool,
     /// The last position that the state store has on disk.
     flushed: Mutex<Option<Applied>>,
     /// The decision of this server's own loop that is not yet applied.
@@ -135,6 +137,7 @@ impl Shared {
             tenancies: Tenancies::default(),
             contact: Contact::default(),
             may_lead: MayLead::default(),
+            drains: AtomicBool::default(),
             flushed: Mutex::default(),
             pending_decision: Mutex::default(),
             position: Mutex::default(),

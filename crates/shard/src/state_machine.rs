@@ -235,8 +235,8 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             let installed = blocking(move || shared.install(&snapshot));
             match installed.await.map_err(io::Error::other)?? {
                 Persisted::To(applied) => break applied.unwrap_or_default(),
-                // A node that waits here may not end.
-                Persisted::DiskFull if self.shared.may_lead.is_stopping() => {
+                // A node that waits here may not end. Not before: the end of a node that serves ends its server as a failure.
+                Persisted::DiskFull if self.shared.drains.load(Ordering::SeqCst) => {
                     return Err(io::ErrorKind::StorageFull.into());
                 }
                 Persisted::DiskFull => tokio::time::sleep(DISK_WAIT).await,

@@ -1,4 +1,4 @@
-//! What those find who wait for an entry.
+//! What those find who wait for an entry, or for space.
 
 use std::pin::pin;
 use std::task::{Context, Wake, Waker};
@@ -9,11 +9,14 @@ use switchward_engine::decide;
 use switchward_machine::{TenantId, Time};
 use switchward_state::catalogue::{CatalogueCommand, EnsureTenancy};
 use switchward_state::{Body, Command, Levels, Scope};
-use switchward_store::{DataDir, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
+use switchward_store::{DataDir, DiskOptions, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
+use tokio::time::timeout;
 
 use super::*;
 use crate::group::{GroupOptions, GroupParts, GroupStart, RaftSettings};
+use crate::may_lead::LeadingChange;
 use crate::retention::LogRetention;
+use crate::snapshot::received;
 
 /// The state machine of a new group.
 fn machine(data: &DataDir) -> StateMachine {
@@ -65,4 +68,23 @@ fn who_waits_for_an_entry_counts_the_changes_of_records_that_it_makes() {
     assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     machine.decision(&entry, LogId { leader_id: CommittedLeaderId::new(1), index: 1 }).unwrap();
     assert_eq!(*notified.changes.lock(), Some(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_installation_waits_for_space_until_the_shard_drains() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = DiskOptions { min_free_bytes: u64::MAX / 2, reserve_bytes: u64::MAX / 2 };
+    let mut machine = machine(&DataDir::open(folder.path()).unwrap().watched(full).unwrap());
+    let shared = machine.shared();
+    machine.put(Vec::new(), LogId { leader_id: CommittedLeaderId::new(1), index: 1 }, None).unwrap();
+    let snapshot = received(shared.state.export(&shared.snapshots).unwrap()).unwrap();
+    // Another write has found no space.
+    assert!(shared.state.waits_for_space(&io::Error::from(io::ErrorKind::StorageFull)));
+    let mut installing = pin!(machine.install_snapshot(&snapshot.meta, snapshot.snapshot));
+    // A server that stops hands its groups over first. It would count as failed if a node ended meanwhile.
+    shared.may_lead.note(LeadingChange::Stopping, |_| ());
+    assert!(timeout(10 * DISK_WAIT, installing.as_mut()).await.is_err(), "it has ended");
+    shared.drains.store(true, Ordering::SeqCst);
+    let ended = installing.await.unwrap_err();
+    assert_eq!(ended.kind(), io::ErrorKind::StorageFull);
 }
