@@ -169,9 +169,9 @@ pub const MAIL_AGAIN_S: u64 = 30;
 pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
 /// Proven messages of one source of webhooks per minute, and at once after a pause.
 pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
-/// Messages with reply tokens for one session per minute, and at once after a pause.
+/// Messages with one reply token per minute, and at once after a pause.
 pub const CALLBACKS_MAX: u32 = 1_200;
-/// Sources of webhooks whose messages are counted at one time, and sessions whose callbacks are.
+/// Sources of webhooks whose messages are counted at one time, and reply tokens whose callbacks are.
 pub const SOURCES_COUNTED_MAX: usize = 10_000;
 /// Calls and pages that one process passes on at one time, as far as a gateway's memory allows it; one more is refused.
 pub const PROXIED_CALLS_MAX: usize = 10_000;

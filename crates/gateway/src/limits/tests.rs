@@ -184,7 +184,7 @@ fn the_page_has_the_limits_of_mail_webhooks_and_definitions() {
     shows("a message to an endpoint", &[bytes(webhook::OUT_BODY_BYTES_MAX)]);
     shows("an incoming message", &[bytes(WEBHOOK_BYTES_MAX)]);
     shows("incoming messages of one source in a minute, at each server", &[number(SOURCE_MESSAGES_MAX)]);
-    let callbacks = "incoming messages with reply tokens for one session in a minute, at each server";
+    let callbacks = "incoming messages with one reply token in a minute, at each server";
     shows(callbacks, &[number(CALLBACKS_MAX)]);
     let members = [engine::DIRECTORY_MEMBERS_MAX, engine::DIRECTORY_MEMBERS_TOTAL_MAX];
     let [one, all] = members.map(number);

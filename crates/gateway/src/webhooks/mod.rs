@@ -28,7 +28,7 @@ mod rate;
 mod request;
 mod source;
 
-pub(crate) use rate::{SessionRates, SourceRates};
+pub(crate) use rate::{SourceRates, TokenRates};
 
 use axum::{Router, routing::any};
 

@@ -1,11 +1,12 @@
-//! How much each source may send, and how much may be sent to each session with its reply tokens.
+//! How much each source may send, and how much may be sent with each reply token.
 
 use governor::Quota;
 use governor::clock::Clock as _;
 use parking_lot::Mutex;
 use std::hash::Hash;
 use std::num::NonZeroU32;
-use switchward_machine::{SessionId, TenantId, Time};
+use switchward_machine::{RunId, SessionId, TenantId, Time};
+use switchward_state::session::ReplyToken;
 
 use crate::error::{Reason, Refusal};
 use crate::limiter_clock::{Limiter, LimiterClock, whole_ms};
@@ -13,8 +14,8 @@ use crate::limits::{CALLBACKS_MAX, SOURCE_MESSAGES_MAX, SOURCES_COUNTED_MAX};
 
 /// Of sources, by their tenant and name.
 pub(crate) type SourceRates = Rates<(TenantId, String)>;
-/// Of sessions: all reply tokens of one count together.
-pub(crate) type SessionRates = Rates<SessionId>;
+/// Of reply tokens, by what they name: one holder does not make those of the session's other tokens wait.
+pub(crate) type TokenRates = Rates<(SessionId, RunId, u32)>;
 
 /// The proven messages of each key, counted on this server.
 pub(crate) struct Rates<K: Hash + Eq + Clone> {
@@ -33,11 +34,19 @@ impl SourceRates {
     }
 }
 
-impl SessionRates {
+impl TokenRates {
     /// At most [`CALLBACKS_MAX`] per minute.
-    pub(crate) fn of_sessions() -> Self {
+    pub(crate) fn of_tokens() -> Self {
         let max = const { NonZeroU32::new(CALLBACKS_MAX).expect("it is not 0") };
-        Self::new(max, "the holders of the session's reply tokens send")
+        Self::new(max, "the holders of the reply token send")
+    }
+
+    /// Counts one message with a token that was made for its session.
+    ///
+    /// # Errors
+    /// As of [`Rates::take`].
+    pub(super) fn take_of(&self, token: &ReplyToken, now: Time) -> Result<(), Refusal> {
+        self.take(&(token.session, token.run, token.entry), now)
     }
 }
 
