@@ -193,6 +193,18 @@ fn listen_prints_what_happens_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn listen_leaves_nothing_behind_if_nobody_reads_what_it_prints() {
+    let dev = dev();
+    let mut listen = dev.command();
+    listen.args(["listen", "--event", "session.started"]);
+    let mut listening = listen.stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+    drop(listening.stdout.take());
+    let ended = finished(listening);
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(dev.json(&["endpoint", "list"])["endpoints"].as_array().is_none_or(Vec::is_empty));
+}
+
+#[test]
 fn a_ping_and_an_example_say_how_they_were_answered() {
     let (dev, ops) = (dev(), Endpoint::start());
     dev.json(&["endpoint", "put", "ops", &ops.url]);

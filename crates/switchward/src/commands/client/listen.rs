@@ -19,18 +19,17 @@ pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
     let forward = listen.forward.clone();
     let mut receiver = Receiver::listen(listen.port, forward).await.map_err(Exit::failed)?;
     let name = format!("listen-{:08x}", rand::random::<u32>());
+    // From now on: a signal must not leave the endpoint behind.
+    let stopped = crate::node::stopped();
     let secret = register(&talk, &name, &listen, &receiver.url).await?;
     receiver.knows(&secret);
-    if !talk.printer.is_json() {
-        print(&format!(
-            "{STRONG}{name}{STRONG:#} {}\n",
-            cli::client::receives_events(&clean(&receiver.url))
-        ))?;
-        print(&format!("signing secret  {}\n", clean(&secret)))?;
-    }
-    let outcome = tokio::select! {
-        outcome = receive(&mut receiver, output, listen.count) => outcome,
-        () = crate::node::stopped() => Ok(()),
+    // Nor must an output that is closed.
+    let outcome = match begin(&talk, &name, &secret, &receiver.url) {
+        Ok(()) => tokio::select! {
+            outcome = receive(&mut receiver, output, listen.count) => outcome,
+            () = stopped => Ok(()),
+        },
+        Err(exit) => Err(exit),
     };
     let request = v1::DeleteWebhookEndpointRequest { name, ..Default::default() };
     talk.client
@@ -51,6 +50,15 @@ async fn register(talk: &Talk, name: &str, listen: &Listen, url: &str) -> Result
         .client
         .call(request, |mut it, request| async move { it.endpoints.put_webhook_endpoint(request).await });
     Ok(reply.await?.secret)
+}
+
+/// Prints where messages come in, and the secret that signs them.
+fn begin(talk: &Talk, name: &str, secret: &str, url: &str) -> Result<(), Exit> {
+    if talk.printer.is_json() {
+        return Ok(());
+    }
+    print(&format!("{STRONG}{name}{STRONG:#} {}\n", cli::client::receives_events(&clean(url))))?;
+    print(&format!("signing secret  {}\n", clean(secret)))
 }
 
 /// Prints messages until `count` have arrived.
