@@ -40,10 +40,17 @@ const GRPC_WEB: [&str; 4] = [
 pub(crate) struct Transcode(pub(crate) Admission);
 
 impl Around for Transcode {
-    fn answer(&self, mut inner: impl Answers, request: Request<Body>) -> Answer {
+    fn answer(&self, mut inner: impl Answers, mut request: Request<Body>) -> Answer {
         match Kind::of(&request) {
             Kind::Grpc => Box::pin(inner.call(request)),
             Kind::GrpcWeb => {
+                // The layer knows the bare types alone, and takes what has parameters for something else.
+                for name in [header::CONTENT_TYPE, header::ACCEPT] {
+                    let bare = essence_of(request.headers(), &name);
+                    if let Some(known) = GRPC_WEB.into_iter().find(|known| *known == bare) {
+                        request.headers_mut().insert(name, HeaderValue::from_static(known));
+                    }
+                }
                 let inner = inner.map_request(|request: Request<tonic::body::Body>| request.map(Body::new));
                 let answered = GrpcWebLayer::new().layer(inner).call(request);
                 Box::pin(async move { Ok(answered.await?.map(Body::new)) })
@@ -124,7 +131,11 @@ pub(crate) fn refused(status: StatusCode, refusal: Refusal) -> Response<Body> {
 
 /// The content type without parameters, in lower case; empty when there is none.
 pub(crate) fn essence(headers: &HeaderMap) -> String {
-    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    essence_of(headers, &header::CONTENT_TYPE)
+}
+
+fn essence_of(headers: &HeaderMap, name: &header::HeaderName) -> String {
+    let value = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 

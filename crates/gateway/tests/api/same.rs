@@ -4,9 +4,10 @@ use bytes::Bytes;
 use prost::Message;
 use prost_reflect::{DynamicMessage, ReflectMessage, Value};
 use serde_json::Value as Json;
+use switchward_api::v1;
 
 use crate::harness::Harness;
-use crate::protocols::Protocol;
+use crate::protocols::{Protocol, Raw, body, reply, send};
 use crate::refusal::Refusal;
 use crate::rpcs::{Rpc, all, set};
 
@@ -154,6 +155,24 @@ async fn a_stream_is_the_same_by_every_protocol_that_has_streams() {
         }
         let refused = harness.node.line.call(Protocol::Json, rpc.method, secret, &request).await;
         assert_eq!(Refusal::of(&refused.expect_err("no stream in JSON")).reason, "UNIMPLEMENTED");
+    }
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parameters_of_a_content_type_change_nothing() {
+    let harness = Harness::start().await;
+    let (method, secret) = ("ListApiKeys", harness.acme.key("admin"));
+    let list = v1::ListApiKeysRequest { page_size: 10, ..v1::ListApiKeysRequest::default() }.encode_to_vec();
+    let wanted = harness.node.line.call(Protocol::Grpc, method, secret, &list).await.expect("the keys");
+    for protocol in [Protocol::Web, Protocol::WebText] {
+        for http2 in [false, true] {
+            let mut call = Raw { http2, ..Raw::post(protocol, method, body(protocol, method, &list)) };
+            call.headers.iter_mut().for_each(|(_, kind)| kind.push_str("; charset=utf-8"));
+            let answer = send(harness.node.line.address, call.with_key(secret)).await;
+            let got = reply(protocol, method, &answer).expect("the keys");
+            assert_eq!(got, wanted, "{protocol:?}, HTTP/2: {http2}");
+        }
     }
     harness.node.end().await;
 }
