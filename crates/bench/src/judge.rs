@@ -53,26 +53,67 @@ const BOUNDS: [Bound; 4] = [
     },
 ];
 
-/// Reports how each bound is kept.
+/// What a bound came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// The figure is on the right side of the floor.
+    Reached,
+    /// It is on the wrong side.
+    Below,
+    /// There is no figure of a quiet machine.
+    NotJudged,
+}
+
+/// A bound, and what it came to.
+type Judged = (&'static str, Outcome);
+
+/// Reports how each bound is kept. One that was not judged is shown as such, and is no failure.
 ///
 /// # Errors
 /// A figure is on the wrong side of its floor.
 pub(crate) fn judge(rounds: &[Round]) -> anyhow::Result<()> {
+    failed(&[below(&shown(rounds))])
+}
+
+/// The same, and a bound that was not judged is a failure.
+///
+/// # Errors
+/// As of [`judge`]; a figure was not judged.
+pub(crate) fn judge_strictly(rounds: &[Round]) -> anyhow::Result<()> {
+    let judged = shown(rounds);
+    failed(&[below(&judged), named("not judged", &judged, Outcome::NotJudged)])
+}
+
+fn shown(rounds: &[Round]) -> Vec<Judged> {
     println!();
-    let mut below = Vec::new();
-    for bound in &BOUNDS {
-        let (line, kept) = bound.verdict(rounds);
+    let show = |bound: &Bound| {
+        let (line, outcome) = bound.verdict(rounds);
         println!("{line}");
-        if !kept {
-            below.push(bound.what);
-        }
-    }
-    anyhow::ensure!(below.is_empty(), "below the floor: {}", below.join(", "));
+        (bound.what, outcome)
+    };
+    BOUNDS.iter().map(show).collect()
+}
+
+fn below(judged: &[Judged]) -> Option<String> {
+    named("below the floor", judged, Outcome::Below)
+}
+
+/// The bounds that came to this, after these words; `None` if there are none.
+fn named(words: &str, judged: &[Judged], wanted: Outcome) -> Option<String> {
+    let all: Vec<&str> =
+        judged.iter().filter(|(_, outcome)| *outcome == wanted).map(|(what, _)| *what).collect();
+    (!all.is_empty()).then(|| format!("{words}: {}", all.join(", ")))
+}
+
+/// Fails with these problems, if there are any.
+fn failed(problems: &[Option<String>]) -> anyhow::Result<()> {
+    let all: Vec<&str> = problems.iter().flatten().map(String::as_str).collect();
+    anyhow::ensure!(all.is_empty(), "{}", all.join("; "));
     Ok(())
 }
 
 impl Bound {
-    fn verdict(&self, rounds: &[Round]) -> (String, bool) {
+    fn verdict(&self, rounds: &[Round]) -> (String, Outcome) {
         let Self { what, callers, connections, floor, aim, .. } = self;
         let point = format!("{what}, {callers} callers on {connections}");
         let here =
@@ -81,16 +122,16 @@ impl Bound {
         let mut values: Vec<f64> = quiet.map(self.value).collect();
         values.sort_by(f64::total_cmp);
         let Some(median) = values.get(values.len() / 2).copied() else {
-            return (format!("{point}: not judged, no quiet round"), true);
+            return (format!("{point}: not judged, no quiet round"), Outcome::NotJudged);
         };
         let reaches = |bound: f64| if self.more { median >= bound } else { median <= bound };
-        let word = match (reaches(*floor), aim.is_some_and(reaches)) {
-            (false, _) => "BELOW THE FLOOR",
-            (true, true) => "the target is reached",
-            (true, false) => "the floor is reached",
+        let (outcome, word) = match (reaches(*floor), aim.is_some_and(reaches)) {
+            (false, _) => (Outcome::Below, "BELOW THE FLOOR"),
+            (true, true) => (Outcome::Reached, "the target is reached"),
+            (true, false) => (Outcome::Reached, "the floor is reached"),
         };
         let aim = aim.map(|aim| format!(", target {aim:.2}")).unwrap_or_default();
-        (format!("{point}: {median:.3} (floor {floor:.2}{aim}): {word}"), reaches(*floor))
+        (format!("{point}: {median:.3} (floor {floor:.2}{aim}): {word}"), outcome)
     }
 }
 
@@ -127,5 +168,21 @@ mod tests {
         assert!(judge(&[round(256, 8, 0.1, quiet - 1.0), round(256, 1, 0.1, quiet)]).is_ok());
         let three = [0.1, 0.4, 0.5].map(|value| round(256, 8, value, quiet));
         assert!(judge(&three).is_ok());
+    }
+
+    #[test]
+    fn a_strict_run_fails_for_what_was_not_judged() {
+        let quiet = QUIET_SYNCS;
+        let all = [round(256, 8, 0.30, quiet), round(64, 8, 0.2, quiet), round(1, 1, 2.5, quiet)];
+        assert!(judge_strictly(&all).is_ok());
+        let mut busy = all.clone();
+        busy[1].syncs_a_second = quiet - 1.0;
+        assert!(judge(&busy).is_ok());
+        let cpu = BOUNDS[3].what;
+        let error = judge_strictly(&busy).unwrap_err().to_string();
+        assert_eq!(error, format!("not judged: syncs a step, {cpu}"));
+        busy[0].ratio = 0.29;
+        let error = judge_strictly(&busy).unwrap_err().to_string();
+        assert_eq!(error, format!("below the floor: steps by echo; not judged: syncs a step, {cpu}"));
     }
 }

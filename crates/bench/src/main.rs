@@ -90,8 +90,8 @@ struct Args {
     /// Minutes of the part elections.
     #[arg(long, default_value_t = 60.0, requires = "cluster")]
     minutes: f64,
-    /// Fail also if a figure of a cluster could not be judged, for lack of etcd or of a quiet round.
-    #[arg(long, requires = "cluster")]
+    /// Fail also if a figure could not be judged, for lack of a quiet round or, of a cluster, of etcd.
+    #[arg(long, conflicts_with_all = ["parking", "timers", "expiry", "delivery", "neighbours"])]
     strict: bool,
     /// Flood the server as one tenant instead, and measure what another one notices.
     #[arg(long)]
@@ -193,7 +193,7 @@ async fn compare(args: &Args, folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("failed to write {}", args.json.display()))?;
     serde_json::to_writer_pretty(file, &rounds)?;
     println!("\nfigures: {}", args.json.display());
-    let floors = judge::judge(&rounds);
+    let floors = if args.strict { judge::judge_strictly(&rounds) } else { judge::judge(&rounds) };
     if args.beside.is_none() {
         return floors;
     }
