@@ -1,13 +1,12 @@
 //! The backups that were taken of a data folder: where each was written.
 
 use anyhow::Context as _;
-use std::io::Write as _;
+use std::collections::HashSet;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The list in the data folder, one path a line.
 const LIST: &str = "BACKUPS";
-/// Paths that are read of it, the newest.
-const KNOWN_MAX: usize = 1_000;
 
 /// Notes that a backup was written here.
 ///
@@ -22,16 +21,42 @@ pub(crate) fn note(data: &Path, backup: &Path) -> anyhow::Result<()> {
     written.with_context(|| format!("failed to write {}", list.display()))
 }
 
-/// Where backups of a data folder were written, the newest ones.
-pub(crate) fn backups(data: &Path) -> Vec<PathBuf> {
-    let text = std::fs::read_to_string(data.join(LIST)).unwrap_or_default();
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for line in text.lines().rev().filter(|line| !line.is_empty()) {
-        let path = PathBuf::from(line);
-        if !paths.contains(&path) {
-            paths.push(path);
+/// Where backups of a data folder were written, the newest first. All of them count: the oldest may be the only one that
+/// needs a key.
+///
+/// # Errors
+/// The list cannot be read.
+pub(crate) fn backups(data: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let list = data.join(LIST);
+    let text = match std::fs::read_to_string(&list) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.with_context(|| format!("failed to read {}", list.display()))?,
+    };
+    let mut known = HashSet::new();
+    let paths = text.lines().rev().filter(|line| !line.is_empty() && known.insert(*line));
+    Ok(paths.map(PathBuf::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_backup_is_known_however_old_it_is() {
+        let data = tempfile::tempdir().unwrap();
+        assert!(backups(data.path()).unwrap().is_empty());
+        let path = |at: usize| PathBuf::from(format!("/backups/{at}"));
+        for at in (0..1_200).chain([0]) {
+            note(data.path(), &path(at)).unwrap();
         }
+        let expected: Vec<PathBuf> = [0].into_iter().chain((1..1_200).rev()).map(path).collect();
+        assert_eq!(backups(data.path()).unwrap(), expected);
     }
-    paths.truncate(KNOWN_MAX);
-    paths
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_not_taken_for_an_empty_one() {
+        let data = tempfile::tempdir().unwrap();
+        std::fs::write(data.path().join(LIST), b"/backups/\xff\n").unwrap();
+        assert!(backups(data.path()).is_err());
+    }
 }

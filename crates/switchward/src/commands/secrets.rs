@@ -17,6 +17,9 @@ use crate::exit::Exit;
 use crate::output::{Printer, Table, clean, count, print};
 use crate::{control, key_ring, private};
 
+/// Missing backups that a refusal names, the newest.
+const MISSING_SHOWN_MAX: usize = 20;
+
 /// Creates or changes a key ring, or shows the use of its keys.
 pub(crate) fn run(args: SecretsArgs, output: Output) -> Result<(), Exit> {
     private::begin();
@@ -90,7 +93,7 @@ impl Status {
             None if DataDir::in_use(data) => return Err(unanswered(data)),
             None => of_stopped(&folder)?,
         };
-        let (mut here, gone) = known::backups(data).into_iter().partition::<Vec<_>, _>(|path| path.exists());
+        let (mut here, gone) = known::backups(data)?.into_iter().partition::<Vec<_>, _>(|path| path.exists());
         here.extend(of.backups.iter().cloned());
         let look = |folder: PathBuf| {
             let under = Backup::open(&folder).and_then(|backup| sealed_in_backup(&backup));
@@ -169,8 +172,13 @@ fn spared(status: &Status, id: RingKeyId, missing_deleted: bool) -> Result<(), E
         }
     }
     if !status.gone.is_empty() && !missing_deleted {
-        let gone: Vec<String> = status.gone.iter().map(|path| path.display().to_string()).collect();
-        let message = format!("a missing backup may need the key {id}: {}", gone.join(", "));
+        let first = status.gone.iter().take(MISSING_SHOWN_MAX);
+        let shown: Vec<String> = first.map(|path| path.display().to_string()).collect();
+        let more = match status.gone.len() - shown.len() {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        let message = format!("a missing backup may need the key {id}: {}{more}", shown.join(", "));
         return Err(Exit::conflict(message)
             .next("--backup DIR                 names a moved backup")
             .next("--missing-deleted            confirms that the others were deleted"));
