@@ -119,42 +119,80 @@ impl Names {
     /// The addresses behind the entry at this position, each once. The entries are followed once.
     pub(crate) fn behind(&self, entry: usize) -> &[Behind] {
         self.behind[entry].get_or_init(|| {
-            let (entries, texts) = (vec![false; self.members.len()], vec![false; self.texts.len()]);
-            let mut walk = Walk { addresses: Vec::new(), entries, texts };
-            self.follow(entry, 0, &mut walk);
+            let (near, texts) = (self.near(entry), vec![false; self.texts.len()]);
+            let mut walk = Walk { addresses: Vec::new(), near, texts };
+            self.follow(entry, &mut walk);
             walk.addresses
         })
     }
 
-    fn follow(&self, entry: usize, depth: usize, walk: &mut Walk) {
-        let full = walk.addresses.len() >= RECIPIENTS_MAX;
-        if full || depth > DIRECTORY_DEPTH_MAX || replace(&mut walk.entries[entry], true) {
-            return;
+    /// For each entry, whether this one is it or leads to it, through at most [`DIRECTORY_DEPTH_MAX`] names. The shortest way
+    /// counts: on the way that [`follow`](Self::follow) takes, an entry may come later.
+    fn near(&self, entry: usize) -> Vec<bool> {
+        let mut near = vec![false; self.members.len()];
+        near[entry] = true;
+        let mut last = vec![entry];
+        for _ in 0..DIRECTORY_DEPTH_MAX {
+            let mut next = Vec::new();
+            for member in last.iter().flat_map(|at| &self.members[*at]) {
+                self.looked();
+                if let Member::Name(at) = *member
+                    && !replace(&mut near[at], true)
+                {
+                    next.push(at);
+                }
+            }
+            last = next;
         }
-        for (nth, member) in self.members[entry].iter().enumerate() {
-            #[cfg(test)]
-            self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        near
+    }
+
+    /// Finds the addresses in the order of the members: those behind a name come where the name stands first.
+    fn follow(&self, entry: usize, walk: &mut Walk) {
+        walk.near[entry] = false;
+        // The entries that are being followed, each with the position of its next member.
+        let mut open = vec![(entry, 0)];
+        while walk.addresses.len() < RECIPIENTS_MAX
+            && let Some(last) = open.last_mut()
+        {
+            let (entry, nth) = *last;
+            last.1 += 1;
+            let Some(member) = self.members[entry].get(nth) else {
+                open.pop();
+                continue;
+            };
+            self.looked();
             match *member {
-                Member::Name(next) => self.follow(next, depth + 1, walk),
+                Member::Name(next) => {
+                    if replace(&mut walk.near[next], false) {
+                        open.push((next, 0));
+                    }
+                }
                 Member::Address(text) => walk.add(Behind { entry, nth, text }),
                 Member::Unknown => {}
             }
         }
+    }
+
+    /// Counts a member that is looked at, for tests.
+    fn looked(&self) {
+        #[cfg(test)]
+        self.looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 }
 
 /// What was found on the way from one name.
 struct Walk {
     addresses: Vec<Behind>,
-    /// For each entry, whether it was followed.
-    entries: Vec<bool>,
+    /// For each entry, whether it is near enough and still to be followed.
+    near: Vec<bool>,
     /// For each text, whether it is among the addresses.
     texts: Vec<bool>,
 }
 
 impl Walk {
     fn add(&mut self, one: Behind) {
-        if self.addresses.len() < RECIPIENTS_MAX && !replace(&mut self.texts[one.text], true) {
+        if !replace(&mut self.texts[one.text], true) {
             self.addresses.push(one);
         }
     }

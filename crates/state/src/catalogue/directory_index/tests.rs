@@ -13,24 +13,35 @@ struct Plain<'a>(&'a Directory);
 
 impl Plain<'_> {
     fn entry(&self, name: &str) -> Option<&DirectoryEntry> {
-        let name = name.trim().to_lowercase();
+        let name = plain(name);
         self.0.entries.iter().find(|entry| entry.name == name)
     }
 
     fn addresses(&self, name: &str) -> Vec<String> {
-        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
-        self.collect(name, 0, &mut seen, &mut found);
+        let (mut found, mut near) = (Vec::new(), self.near(name));
+        self.collect(name, &mut near, &mut found);
         found
     }
 
-    fn collect(&self, name: &str, depth: usize, seen: &mut BTreeSet<String>, found: &mut Vec<String>) {
+    /// What the name leads to through as many names as are followed, and the name.
+    fn near(&self, name: &str) -> BTreeSet<String> {
+        let mut near = BTreeSet::from([plain(name)]);
+        for _ in 0..DIRECTORY_DEPTH_MAX {
+            let entries = near.iter().filter_map(|name| self.entry(name));
+            let next: Vec<String> = entries.flat_map(|entry| &entry.members).map(|one| plain(one)).collect();
+            near.extend(next);
+        }
+        near
+    }
+
+    fn collect(&self, name: &str, near: &mut BTreeSet<String>, found: &mut Vec<String>) {
         let Some(entry) = self.entry(name) else { return };
-        if depth > DIRECTORY_DEPTH_MAX || !seen.insert(name.trim().to_lowercase()) {
+        if !near.remove(&plain(name)) {
             return;
         }
         for member in &entry.members {
             if self.entry(member).is_some() {
-                self.collect(member, depth + 1, seen, found);
+                self.collect(member, near, found);
             } else if member.contains('@') && found.len() < RECIPIENTS_MAX && !has(found, member) {
                 found.push(member.clone());
             }
@@ -86,6 +97,11 @@ impl Plain<'_> {
         found.extend(more);
         found
     }
+}
+
+/// A name as it is compared.
+fn plain(name: &str) -> String {
+    name.trim().to_lowercase()
 }
 
 fn has(list: &[String], one: &str) -> bool {
@@ -164,6 +180,24 @@ fn no_more_addresses_lead_from_a_name_than_a_message_may_have() {
     }
 }
 
+/// The first way to a name may be as long as a way can be, so that it leads no further, and the second one short.
+#[test]
+fn a_name_leads_as_far_as_its_shortest_way_allows() {
+    let next = |at: usize| if at < 7 { format!("n{:03}", at + 1) } else { "n010".to_owned() };
+    let people = large(12, 2, |at, nth| match (at, nth) {
+        (0, 1) => "n010".to_owned(),
+        (10, 0) => "n011".to_owned(),
+        (11, 0) => "kim@a.example".to_owned(),
+        (8.., _) | (_, 1) => "nobody".to_owned(),
+        (at, _) => next(at),
+    });
+    assert_eq!(people.addresses("n000"), ["kim@a.example"]);
+    let plain = Plain(&people);
+    for name in &people.entries {
+        assert_eq!(people.addresses(&name.name), plain.addresses(&name.name), "{}", name.name);
+    }
+}
+
 #[test]
 fn each_name_of_a_large_directory_is_followed_once() {
     let names = 1_000;
@@ -175,8 +209,8 @@ fn each_name_of_a_large_directory_is_followed_once() {
     assert_eq!(looks(), 0, "the members are read without following any");
     assert_eq!(people.all(&people.audience), ["kim@a.example"]);
     let first = looks();
-    // Each of the hundred names costs no more than all members.
-    assert!(first <= 100 * names * 100, "{first}");
+    // Each of the hundred names costs no more than all members twice.
+    assert!(first <= 2 * 100 * names * 100, "{first}");
     for _ in 0..100 {
         assert_eq!(people.all(&people.audience), ["kim@a.example"]);
         let listed = people.listed(&people.audience, &["kim@a.example".to_owned()]);
