@@ -55,6 +55,9 @@ pub const QUOTA_SESSIONS_NEAR: u64 = 1_024;
 pub const QUOTA_BYTES_NEAR: u64 = 64 * 1024 * 1024;
 /// The leaders are asked, too, if less than this part of a quota is left: for large quotas it is more than the above.
 pub const QUOTA_NEAR_DIVISOR: u64 = 16;
+/// How long what a tenant holds is not read again while it is not near its quota of bytes: far too short to come from there to
+/// the quota itself.
+pub const QUOTA_LOOK: Duration = Duration::from_millis(100);
 /// Commands of one log entry.
 pub const BATCH_COMMANDS_MAX: usize = 1_024;
 /// A decision that is written as one entry even though a smaller batch would have made a shorter one, bytes.

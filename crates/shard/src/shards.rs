@@ -1,5 +1,6 @@
 //! All shards of this server, as the tasks that work across them use them.
 
+mod held_bytes;
 mod tenancy;
 
 use parking_lot::{Mutex, RwLock};
@@ -21,6 +22,7 @@ use crate::routes::Routes;
 use crate::shard::Shard;
 use crate::timers::TimerTransport;
 use crate::view::StateView;
+use held_bytes::HeldBytes;
 
 /// The group of the catalogue; the shards' groups follow it.
 pub(crate) const CATALOGUE: u64 = 0;
@@ -39,6 +41,8 @@ pub(crate) struct Shards {
     opened: Opened,
     /// How often all groups are verified.
     verify_interval: RwLock<Duration>,
+    /// What tenants held a moment ago.
+    pub(crate) held_bytes: HeldBytes,
     /// Held while a group is verified: reading all rows of one takes enough of a disk.
     pub(crate) verifying: AsyncMutex<()>,
 }
@@ -74,6 +78,7 @@ impl Shards {
             transport,
             opened,
             verify_interval,
+            held_bytes: HeldBytes::default(),
             verifying: AsyncMutex::default(),
         }
     }

@@ -8,6 +8,7 @@ use switchward_state::session::SessionCommand;
 use switchward_state::{Body, Command, Key, Row, View as _};
 
 use super::Cluster;
+use crate::clock::instant;
 use crate::failure::Failure;
 use crate::limits::{QUOTA_BYTES_NEAR, QUOTA_NEAR_DIVISOR, QUOTA_SESSIONS_NEAR};
 use crate::shard::Shard;
@@ -24,12 +25,14 @@ impl Cluster {
 
     /// Refuses a command that exceeds the tenant's quota of bytes, and passes on to the command what the other shards
     /// leave of the quota of sessions. Near a quota, what all servers have
-    /// acknowledged before the call counts; further from it, what this server has applied.
+    /// acknowledged before the call counts; further from it, what this server has applied, of bytes at most [`QUOTA_LOOK`]
+    /// before.
     ///
     /// The command's own shard counts its sessions exactly. Concurrent decisions of other shards are not known here,
     /// so both quotas may be exceeded by what is under way in them: [`BATCH_COMMANDS_MAX`] commands each.
     ///
     /// [`BATCH_COMMANDS_MAX`]: crate::limits::BATCH_COMMANDS_MAX
+    /// [`QUOTA_LOOK`]: crate::limits::QUOTA_LOOK
     ///
     /// # Errors
     /// QUOTA_EXCEEDED, unless the request was executed before; what keeps this server from reading another shard, if a start
@@ -37,14 +40,9 @@ impl Cluster {
     pub(super) async fn keep_quotas(&self, command: &mut Command) -> Result<(), Failure> {
         let (tenant, quotas) = (command.tenant, command.settings.quotas);
         if let Some(most) = quotas.bytes.filter(|_| command.body.fills()) {
-            let near = |usage: Usage| is_near(usage.bytes, most, QUOTA_BYTES_NEAR);
-            let held = match self.held(tenant, near).await {
-                Ok(held) => joined(&held),
-                // A session goes on although another shard has no leader.
-                Err(_) => self.usage(tenant)?,
-            };
+            let held = self.held_bytes(tenant, most).await?;
             let home = self.0.home(command);
-            if held.bytes >= most && !is_remembered(&home.read_stale(), command).unwrap_or(false) {
+            if held >= most && !is_remembered(&home.read_stale(), command).unwrap_or(false) {
                 return Err(Failure::Rejected(quota_exceeded(Quota::Bytes)));
             }
         }
@@ -57,6 +55,25 @@ impl Cluster {
             command.settings.quotas.sessions = Some(most.saturating_sub(elsewhere));
         }
         Ok(())
+    }
+
+    /// The bytes that a tenant holds in all shards, to compare with a quota of `most`.
+    ///
+    /// # Errors
+    /// As [`Failure`] says.
+    async fn held_bytes(&self, tenant: TenantId, most: u64) -> Result<u64, Failure> {
+        let near = |bytes: u64| is_near(bytes, most, QUOTA_BYTES_NEAR);
+        let now = instant();
+        if let Some(bytes) = self.0.held_bytes.lately(tenant, now).filter(|bytes| !near(*bytes)) {
+            return Ok(bytes);
+        }
+        let held = match self.held(tenant, |usage| near(usage.bytes)).await {
+            Ok(held) => joined(&held),
+            // A session goes on although another shard has no leader.
+            Err(_) => self.usage(tenant)?,
+        };
+        self.0.held_bytes.note(tenant, held.bytes, now);
+        Ok(held.bytes)
     }
 
     /// What a tenant holds in each shard: as far as this server has applied it, or if that is near a quota, everything that
