@@ -48,6 +48,8 @@ struct Inner {
     node: u64,
     transport: Arc<dyn Transport>,
     snapshots: Semaphore,
+    /// The turns of each server to get a snapshot.
+    turns: Mutex<BTreeMap<u64, Arc<Semaphore>>>,
     /// Streams of appends that may still be opened, for each server.
     streams: Mutex<BTreeMap<u64, Arc<Semaphore>>>,
     /// Snapshots that were begun, for their ids.
@@ -63,6 +65,7 @@ impl RaftPeers {
             node,
             transport,
             snapshots: Semaphore::new(SNAPSHOTS_AT_ONCE),
+            turns: Mutex::default(),
             streams: Mutex::default(),
             begun: AtomicU64::new(0),
             pace: Pace::new(SNAPSHOT_BYTES_PER_SECOND),
@@ -87,7 +90,14 @@ impl RaftPeers {
         streams.try_acquire_owned().ok()
     }
 
-    /// Held by those who send snapshots.
+    /// Held by those who send a snapshot to a server, until it is installed there: that can take long, and holds up no other
+    /// server.
+    pub(super) fn turns_of(&self, to: u64) -> Arc<Semaphore> {
+        let free = || Arc::new(Semaphore::new(SNAPSHOTS_AT_ONCE));
+        Arc::clone(self.0.turns.lock().entry(to).or_insert_with(free))
+    }
+
+    /// Held by those who send snapshots, until all rows are sent.
     pub(super) fn snapshots(&self) -> &Semaphore {
         &self.0.snapshots
     }

@@ -54,7 +54,8 @@ async fn transfer(link: &RaftLink, vote: Vote, snapshot: Snapshot) -> Result<Res
         return Err(deposed());
     }
     let closed = |_| Failed::from(ReplicationClosed::new("no more snapshots are sent"));
-    let _turn = link.peers().snapshots().acquire().await.map_err(closed)?;
+    let _turn = link.peers().turns_of(link.to()).acquire_owned().await.map_err(closed)?;
+    let sending = link.peers().snapshots().acquire().await.map_err(closed)?;
     let id = SnapshotId {
         group: link.group().0,
         server: link.peers().node(),
@@ -73,6 +74,7 @@ async fn transfer(link: &RaftLink, vote: Vote, snapshot: Snapshot) -> Result<Res
         Sent::Answered(vote) => return Ok(SnapshotResponse::new(vote)),
     };
     send(link, &*stream, encode_snapshot_end(end)).await?;
+    drop(sending);
     match answers.next(link, SNAPSHOT_INSTALL_WAIT).await? {
         Some(vote) => {
             tracing::info!(snapshot = %id, to = link.to(), bytes = end.bytes, "sent a snapshot");
@@ -240,5 +242,97 @@ impl Write for Pieces<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::atomic::AtomicBool;
+
+    use async_trait::async_trait;
+    use futures::future::join3;
+    use openraft::vote::leader_id_std::CommittedLeaderId;
+    use openraft::{BasicNode, RaftNetworkFactory as _};
+    use parking_lot::Mutex;
+    use switchward_store::{DataDir, GroupId, RowKey, Snapshots, StateOptions, StateStore};
+
+    use super::*;
+    use crate::codec::{Applied, encode_json};
+    use crate::peers::codec::encode_snapshot_answer;
+    use crate::peers::network::RaftPeers;
+    use crate::peers::transport::{PeerConnection, PeerRequest, Transport};
+    use crate::record::Stored;
+    use crate::snapshot::received;
+
+    const GROUP: GroupId = GroupId(1);
+
+    /// Servers that take a snapshot, and never say that it is installed.
+    #[derive(Default)]
+    struct Installing(Mutex<Vec<u64>>);
+
+    #[async_trait]
+    impl Transport for Installing {
+        async fn call(
+            &self,
+            _: u64,
+            _: PeerConnection,
+            _: PeerRequest,
+            _: Duration,
+        ) -> Result<Bytes, PeerError> {
+            Err(PeerError::NotSent("only snapshots are sent".into()))
+        }
+
+        async fn stream(&self, to: u64, _: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
+            self.0.lock().push(to);
+            Ok(Arc::new(Takes::default()))
+        }
+    }
+
+    #[derive(Default)]
+    struct Takes {
+        ready: AtomicBool,
+    }
+
+    #[async_trait]
+    impl PeerStream for Takes {
+        async fn send(&self, _: Bytes) -> Result<(), PeerError> {
+            Ok(())
+        }
+
+        async fn finish(&self) -> Result<(), PeerError> {
+            Ok(())
+        }
+
+        async fn recv(&self) -> Result<Option<Bytes>, PeerError> {
+            if self.ready.swap(true, Ordering::SeqCst) {
+                return pending().await;
+            }
+            Ok(Some(encode_snapshot_answer(&SnapshotAnswer::Ready)))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_installs_a_snapshot_keeps_no_other_server_from_getting_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        let state = StateStore::open(&data).unwrap().group(GROUP, &StateOptions::default()).unwrap();
+        let last = Some(LogId { leader_id: CommittedLeaderId::new(1), index: 1 });
+        let none: [(RowKey, Option<Stored>); 0] = [];
+        state.apply(none, encode_json(&Applied { last, ..Applied::default() }).unwrap());
+        let files = Snapshots::open(&data).unwrap();
+        let rows = || received(state.export(&files).unwrap()).unwrap();
+        let servers = Arc::new(Installing::default());
+        let mut network = RaftPeers::new(1, Arc::<Installing>::clone(&servers)).network(GROUP);
+        let node = BasicNode::default();
+        let (two, three) = (network.new_client(2, &node).await, network.new_client(3, &node).await);
+        let vote = Vote::new_committed(1, 1);
+        let sent = join3(
+            snapshot(&two, vote, rows(), pending()),
+            snapshot(&two, vote, rows(), pending()),
+            snapshot(&three, vote, rows(), pending()),
+        );
+        assert!(timeout(SNAPSHOT_INSTALL_WAIT / 2, sent).await.is_err(), "nothing is installed");
+        assert_eq!(*servers.0.lock(), [2, 3]);
     }
 }
