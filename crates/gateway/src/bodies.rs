@@ -139,12 +139,13 @@ impl Drop for Held {
             self.bodies.budgets.unproven.fetch_sub(self.bytes, Ordering::Relaxed);
             return;
         };
-        if self.of_tenant() == 0 {
+        let of_tenant = self.of_tenant();
+        if of_tenant == 0 {
             return;
         }
         let mut tenants = self.bodies.budgets.tenants.lock();
         if let Some(held) = tenants.get_mut(&tenant) {
-            *held -= self.of_tenant();
+            *held -= of_tenant;
             if *held == 0 {
                 tenants.remove(&tenant);
             }

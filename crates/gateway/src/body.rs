@@ -4,6 +4,8 @@ use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body_util::BodyExt;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::bodies::{BUDGET, Held};
@@ -32,6 +34,11 @@ pub(crate) async fn read_small(body: Body, around: usize) -> Result<Bytes, Refus
 
 /// Reads within [`BODY_READ_MS_MAX`].
 async fn timed(reading: impl Future<Output = Result<Bytes, Refusal>>) -> Result<Bytes, Refusal> {
+    let mut reading = pin!(reading);
+    // Most bodies have come by now, and need no timer.
+    if let Poll::Ready(read) = futures::poll!(reading.as_mut()) {
+        return read;
+    }
     let reading = tokio::time::timeout(Duration::from_millis(BODY_READ_MS_MAX), reading);
     reading.await.unwrap_or_else(|_| {
         let message = format!("the request did not arrive within {} s", BODY_READ_MS_MAX / 1_000);
@@ -61,12 +68,15 @@ async fn read_frames(
     Err(larger_than(limit))
 }
 
-/// The next piece of the body; trailers are passed over.
+/// The next piece of the body. Trailers are passed over, and so are empty pieces: many clients end a body with one, and a
+/// body of one other piece would be copied because of it.
 async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Refusal> {
     while let Some(frame) = body.frame().await {
         let frame =
             frame.map_err(|_| Refusal::field("", "the request's body ended early or is badly encoded"))?;
-        if let Ok(data) = frame.into_data() {
+        if let Ok(data) = frame.into_data()
+            && !data.is_empty()
+        {
             return Ok(Some(data));
         }
     }
@@ -157,6 +167,24 @@ mod tests {
     use futures::stream::{self, StreamExt as _};
     use std::convert::Infallible;
     use tokio::time::Instant;
+
+    #[tokio::test]
+    async fn a_body_of_one_piece_is_not_copied() {
+        let (piece, empty) = (Bytes::from(vec![1; 100]), Bytes::new());
+        let read = |pieces: Vec<Bytes>| {
+            let body = Body::from_stream(stream::iter(pieces.into_iter().map(Ok::<_, Infallible>)));
+            async { read_small(body, 0).await.expect("the body is small") }
+        };
+        for pieces in [
+            vec![piece.clone()],
+            vec![piece.clone(), empty.clone()],
+            vec![empty.clone(), piece.clone(), empty.clone(), empty.clone()],
+        ] {
+            assert_eq!(read(pieces).await.as_ptr(), piece.as_ptr());
+        }
+        assert_eq!(read(vec![piece.clone(), empty.clone(), piece]).await, vec![1; 200]);
+        assert!(read(vec![empty]).await.is_empty());
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_end_is_given_up_in_time() {
