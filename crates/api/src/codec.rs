@@ -11,6 +11,16 @@ use tonic::Status;
 use tonic::codec::{BufferSettings, DecodeBuf};
 use tonic_prost::ProstEncoder;
 
+/// The first size of a buffer for a message: most fit, and a larger one makes it grow. tonic's own 8 KiB would be taken
+/// twice for each call.
+const BUFFER_BYTES: usize = 1024;
+/// How many bytes of a stream's messages are sent together, if several are ready; as tonic has it.
+const TOGETHER_BYTES: usize = 32 * 1024;
+
+fn buffers() -> BufferSettings {
+    BufferSettings::new(BUFFER_BYTES, TOGETHER_BYTES)
+}
+
 /// Encodes `T` and decodes `U`.
 #[derive(Debug)]
 pub struct Codec<T, U>(PhantomData<(T, U)>);
@@ -32,7 +42,7 @@ where
     type Decoder = Decoder<U>;
 
     fn encoder(&mut self) -> Self::Encoder {
-        ProstEncoder::new(BufferSettings::default())
+        ProstEncoder::new(buffers())
     }
 
     fn decoder(&mut self) -> Self::Decoder {
@@ -52,5 +62,9 @@ impl<U: Message + Default> tonic::codec::Decoder for Decoder<U> {
         let message = U::decode(buf)
             .map_err(|error| Status::invalid_argument(format!("failed to decode the message: {error}")))?;
         Ok(Some(message))
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        buffers()
     }
 }
