@@ -28,16 +28,23 @@ impl<S> Answers for S where
 pub(crate) type Answer = BoxFuture<'static, Result<Response<Body>, Infallible>>;
 
 /// What stands around a service.
-pub(crate) trait Around: Clone {
+pub(crate) trait Around<S> {
     /// Answers a request, by `inner` or without it. `inner` is ready for one request.
-    fn answer(&self, inner: impl Answers, request: Request<Body>) -> Answer;
+    fn answer(&self, inner: &mut S, request: Request<Body>) -> Answer;
+}
+
+/// Takes a service for a future that calls it later, and leaves a clone: the service that was polled ready is the one that
+/// must be called.
+pub(crate) fn take_ready<S: Clone>(inner: &mut S) -> S {
+    let next = inner.clone();
+    std::mem::replace(inner, next)
 }
 
 /// Puts this around the services.
 #[derive(Clone)]
 pub(crate) struct AroundLayer<A>(pub(crate) A);
 
-impl<A: Around, S> Layer<S> for AroundLayer<A> {
+impl<A: Clone, S> Layer<S> for AroundLayer<A> {
     type Service = Surrounded<A, S>;
 
     fn layer(&self, inner: S) -> Surrounded<A, S> {
@@ -52,7 +59,7 @@ pub(crate) struct Surrounded<A, S> {
     inner: S,
 }
 
-impl<A: Around, S: Answers> Service<Request<Body>> for Surrounded<A, S> {
+impl<A: Around<S>, S: Answers> Service<Request<Body>> for Surrounded<A, S> {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Answer;
@@ -62,9 +69,6 @@ impl<A: Around, S: Answers> Service<Request<Body>> for Surrounded<A, S> {
     }
 
     fn call(&mut self, request: Request<Body>) -> Answer {
-        // The service that was polled ready is the one that must be called.
-        let ready = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, ready);
-        self.around.answer(inner, request)
+        self.around.answer(&mut self.inner, request)
     }
 }

@@ -24,21 +24,21 @@ pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
 pub(crate) struct Beside<F> {
     bytes: usize,
     permit: Option<CpuPermit>,
-    work: Pin<Box<F>>,
+    work: F,
 }
 
 impl<F> Beside<F> {
     pub(crate) fn new(bytes: usize, permit: Option<CpuPermit>, work: F) -> Self {
-        Self { bytes, permit, work: Box::pin(work) }
+        Self { bytes, permit, work }
     }
 }
 
-impl<F: Future> Future for Beside<F> {
+impl<F: Future + Unpin> Future for Beside<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let bytes = self.bytes;
-        let work = self.work.as_mut();
+        let work = Pin::new(&mut self.work);
         let polled = run(bytes, || work.poll(context));
         self.permit = None;
         polled

@@ -6,11 +6,14 @@
 
 use axum::body::Body;
 use http::{HeaderMap, HeaderName, Request, Response, Uri};
+use std::convert::Infallible;
+use std::future::ready;
+use std::pin::pin;
 use std::time::Duration;
 use tonic::Status;
 
 use crate::admission::{Admission, Hold};
-use crate::around::{Answer, Answers, Around};
+use crate::around::{Answer, Answers, Around, take_ready};
 use crate::beside::Beside;
 use crate::body;
 use crate::calls::{FRAME_HEADER_BYTES, method_at, unframe};
@@ -26,65 +29,73 @@ const TIMEOUT_DIGITS_MAX: usize = 8;
 #[derive(Clone)]
 pub(crate) struct Guard(pub(crate) Admission);
 
-impl Around for Guard {
-    fn answer(&self, inner: impl Answers, request: Request<Body>) -> Answer {
-        let admission = self.0.clone();
-        Box::pin(async move { Ok(answer(inner, &admission, request).await.unwrap_or_else(refused)) })
+impl<S: Answers> Around<S> for Guard {
+    fn answer(&self, inner: &mut S, request: Request<Body>) -> Answer {
+        let deadline = match check_headers(&request).and_then(|()| deadline(request.headers())) {
+            Ok(deadline) => deadline,
+            Err(refusal) => return Box::pin(ready(Ok(refused(refusal)))),
+        };
+        if deadline.is_some_and(|left| left.is_zero()) {
+            let message = "the deadline had passed before the call began; nothing was done";
+            return Box::pin(ready(Ok(refused(Refusal::new(Reason::DeadlineExceeded, message)))));
+        }
+        let (inner, admission) = (take_ready(inner), self.0.clone());
+        // It is large, and never moves out of its box.
+        let answer: Answer =
+            Box::pin(async move { Ok(answered(inner, &admission, request).await.unwrap_or_else(refused)) });
+        match deadline {
+            None => answer,
+            Some(left) => Box::pin(in_time(left, answer)),
+        }
     }
 }
 
-async fn answer(
+/// Answers a call whose head is within its limits.
+async fn answered(
     mut inner: impl Answers,
     admission: &Admission,
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
-    check_headers(&request)?;
-    let deadline = deadline(request.headers())?;
-    let work = async {
-        let path = request.uri().path();
-        let method = method_at(path);
-        if method.is_none() && !Admission::guards(path) {
-            // Health checks have no credential and small bodies.
-            let (parts, body) = request.into_parts();
-            let bytes = body::read_small(body, FRAME_HEADER_BYTES).await?;
-            let request = Request::from_parts(parts, Body::from(bytes));
-            let Ok(response) = inner.call(request).await;
-            return Ok(dressed(response));
-        }
-        let mut hold = match admission.admit(path, request.headers(), request.extensions()).await {
-            Ok(hold) => hold,
-            Err(refusal) => {
-                body::discard_refused(request.into_body()).await;
-                return Err(refusal);
-            }
-        };
-        let mut request = request;
-        if let Some(key) = hold.key.take() {
-            request.extensions_mut().insert(key);
-        }
-        let (request, bytes) = match method {
-            Some(_) => whole(request, &mut hold).await?,
-            None => (request, 0),
-        };
-        let permit = hold.share.permit(bytes).await?;
-        let Ok(response) = Beside::new(bytes, permit, inner.call(request)).await;
-        Ok(dressed(response))
-    };
-    match deadline {
-        None => work.await,
-        Some(left) if left.is_zero() => Err(Refusal::new(
-            Reason::DeadlineExceeded,
-            "the deadline had passed before the call began; nothing was done",
-        )),
-        // A stream is let go on: the time-out is over once its headers are sent.
-        Some(left) => tokio::time::timeout(left, work).await.unwrap_or_else(|_| {
-            let message = format!(
-                "the deadline of {} ms has passed; the call may still have taken effect",
-                left.as_millis()
-            );
-            Err(Refusal::new(Reason::DeadlineExceeded, message))
-        }),
+    let path = request.uri().path();
+    let method = method_at(path);
+    if method.is_none() && !Admission::guards(path) {
+        // Health checks have no credential and small bodies.
+        let (parts, body) = request.into_parts();
+        let bytes = body::read_small(body, FRAME_HEADER_BYTES).await?;
+        let request = Request::from_parts(parts, Body::from(bytes));
+        let Ok(response) = inner.call(request).await;
+        return Ok(dressed(response));
     }
+    let mut hold = match admission.admit(path, request.headers(), request.extensions()).await {
+        Ok(hold) => hold,
+        Err(refusal) => {
+            body::discard_refused(request.into_body()).await;
+            return Err(refusal);
+        }
+    };
+    let mut request = request;
+    if let Some(key) = hold.key.take() {
+        request.extensions_mut().insert(key);
+    }
+    let (request, bytes) = match method {
+        Some(_) => whole(request, &mut hold).await?,
+        None => (request, 0),
+    };
+    let permit = hold.share.permit(bytes).await?;
+    let work = pin!(inner.call(request));
+    let Ok(response) = Beside::new(bytes, permit, work).await;
+    Ok(dressed(response))
+}
+
+/// The answer within the time that the call has left. A stream is let go on: the time-out is over once its headers are sent.
+async fn in_time(left: Duration, answer: Answer) -> Result<Response<Body>, Infallible> {
+    tokio::time::timeout(left, answer).await.unwrap_or_else(|_| {
+        let message = format!(
+            "the deadline of {} ms has passed; the call may still have taken effect",
+            left.as_millis()
+        );
+        Ok(refused(Refusal::new(Reason::DeadlineExceeded, message)))
+    })
 }
 
 /// Refuses a path and query above its limit.

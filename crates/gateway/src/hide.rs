@@ -7,20 +7,24 @@
 
 use axum::body::Body;
 use bytes::{Buf, Bytes, BytesMut};
-use http::{HeaderValue, Request, header};
+use http::{HeaderValue, Request, Response, header};
 use http_body::Frame;
 use http_body_util::BodyExt;
 use memchr::memmem::Finder;
 use prost::Message;
 use prost_reflect::{DynamicMessage, MapKey, MessageDescriptor, MethodDescriptor, Value};
-use std::sync::LazyLock;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll, ready};
 use switchward_api::PACKAGE;
 use switchward_query::GetMailKeys;
 use switchward_shard::Cluster;
 use switchward_state::approval::{MailKey, MailToken};
 use switchward_state::session::ReplyTokens;
+use tower::Service;
 
-use crate::around::{Answer, Answers, Around};
+use crate::by_name::{Answered, ByName};
 use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
 use crate::reply_tokens::{MARK, PREFIX, may_read};
 use crate::{auth, stale};
@@ -35,34 +39,71 @@ const MAIL_HIDDEN: &str = "…";
 /// The shortest text of a mail token: a session, three numbers and a code, 35 bytes, at five bits a character.
 const MAIL_TOKEN_BYTES_MIN: usize = 56;
 
-/// See the module.
+/// Services by name, whose replies lose what their callers may not read. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Hide {
-    /// Has the keys and roles of callers; without it nothing is hidden.
-    pub(crate) callers: Option<Cluster>,
+pub(crate) struct HidingServices(Arc<Parts>);
+
+struct Parts {
+    services: ByName,
+    callers: Option<Cluster>,
 }
 
-impl Around for Hide {
-    fn answer(&self, mut inner: impl Answers, request: Request<Body>) -> Answer {
-        let (Some(callers), Some(method)) = (&self.callers, method_at(request.uri().path())) else {
-            return Box::pin(inner.call(request));
-        };
-        let mut replies = Replies {
+impl HidingServices {
+    /// These services. `callers` has the keys and roles of callers; without it nothing is hidden.
+    pub(crate) fn new(services: ByName, callers: Option<Cluster>) -> Self {
+        Self(Arc::new(Parts { services, callers }))
+    }
+
+    /// Answers a call.
+    pub(crate) fn answer(&self, request: Request<Body>) -> Shown {
+        let Parts { services, callers } = &*self.0;
+        let hidden = callers.as_ref().zip(method_at(request.uri().path()));
+        let replies = hidden.map(|(callers, method)| Replies {
             cluster: callers.clone(),
             credential: request.headers().get(header::AUTHORIZATION).cloned(),
             method,
             pending: BytesMut::new(),
             reads: None,
+        });
+        Shown { answered: services.call(request), replies }
+    }
+}
+
+impl Service<Request<Body>> for HidingServices {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Shown;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Shown {
+        self.answer(request)
+    }
+}
+
+/// The answer of a service, whose replies are as their caller may read them.
+pub(crate) struct Shown {
+    answered: Answered,
+    /// `None` if nothing is hidden.
+    replies: Option<Replies>,
+}
+
+impl Future for Shown {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Ok(response) = ready!(self.answered.as_mut().poll(context));
+        let Some(mut replies) = self.replies.take() else {
+            return Poll::Ready(Ok(response.map(Body::new)));
         };
-        Box::pin(async move {
-            let response = inner.call(request).await?;
-            Ok(response.map(|body| {
-                Body::new(body.map_frame(move |frame| match frame.into_data() {
-                    Ok(data) => Frame::data(replies.shown(data)),
-                    Err(trailers) => trailers,
-                }))
+        Poll::Ready(Ok(response.map(|body| {
+            Body::new(body.map_frame(move |frame| match frame.into_data() {
+                Ok(data) => Frame::data(replies.shown(data)),
+                Err(trailers) => trailers,
             }))
-        })
+        })))
     }
 }
 

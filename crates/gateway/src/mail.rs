@@ -197,7 +197,7 @@ impl MailIngress {
             let proof = match origin::of(&self.api, &token, &reply.from.text).await {
                 Ok(Origin::Recipient) => {
                     let proof = authenticate(raw, text, envelope, &self.settings, &self.dns);
-                    Beside::new(raw.len(), None, proof).await
+                    Beside::new(raw.len(), None, Box::pin(proof)).await
                 }
                 Ok(Origin::Unknown) => Authentication::none(ProofReason::NotChecked),
                 Err(refusal) => return refused(&refusal),

@@ -1,16 +1,19 @@
 //! The whole port of a server.
 
 use axum::{Router, body::Body};
+use futures::future::Either;
 use http::{HeaderValue, Request, Response};
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::Service;
 
 use crate::admission::Admission;
 use crate::around::{Answer, Around as _};
+use crate::hide::{HidingServices, Shown};
 use crate::port::Port;
 use crate::proxy::PassOn;
-use crate::routes::{HidingServices, Services, calls};
+use crate::routes::{Services, calls};
 
 /// All gRPC services as one. Cheap to clone. A call of a service that is not among them is answered with UNIMPLEMENTED.
 #[derive(Clone)]
@@ -34,19 +37,26 @@ impl OneService {
     }
 }
 
-impl Service<Request<Body>> for OneService {
+/// Calls them. It is cloned for each call.
+#[derive(Clone)]
+struct Called(Arc<OneService>);
+
+impl Service<Request<Body>> for Called {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answer;
+    type Future = Either<Shown, Answer>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.services.poll_ready(context)
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Answer {
-        match &self.pass_on {
-            Some(pass_on) if pass_on.is_needed() => pass_on.answer(self.services.clone(), request),
-            Some(_) | None => self.services.call(request),
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let OneService { services, pass_on } = &*self.0;
+        match pass_on {
+            Some(pass_on) if pass_on.is_needed() => {
+                Either::Right(pass_on.answer(&mut services.clone(), request))
+            }
+            Some(_) | None => Either::Left(services.answer(request)),
         }
     }
 }
@@ -59,5 +69,5 @@ pub fn one_port(
     origins: Vec<HeaderValue>,
     admission: &Admission,
 ) -> Port {
-    Port::new(calls(services, origins, admission), pages)
+    Port::new(calls(Called(Arc::new(services)), origins, admission), pages)
 }

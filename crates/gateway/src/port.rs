@@ -2,19 +2,41 @@
 
 use axum::{Router, body::Body};
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use std::convert::Infallible;
-use std::task::{Context, Poll, ready};
-use tower::{BoxError, Service, util::BoxCloneSyncService};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tower::{BoxError, Service};
 
 use crate::admission::Admission;
-use crate::around::Answers;
+use crate::around::Answer;
 use crate::guard::check_uri;
 use crate::transcode;
 
-/// The services behind their layers.
-type Calls = BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>;
+/// The services behind their layers. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Calls(Arc<dyn Fn(Request<Body>) -> Answer + Send + Sync>);
+
+impl Calls {
+    /// The services that answer like this.
+    pub(crate) fn new(answer: impl Fn(Request<Body>) -> Answer + Send + Sync + 'static) -> Self {
+        Self(Arc::new(answer))
+    }
+}
+
+impl Service<Request<Body>> for Calls {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Answer {
+        (self.0)(request)
+    }
+}
 
 /// The whole port. Cheap to clone.
 #[derive(Clone)]
@@ -26,13 +48,32 @@ pub struct Port {
 
 impl Port {
     /// The port of these calls and pages. A path that none of the pages has goes to the calls.
-    pub(crate) fn new(calls: impl Answers + Sync, pages: Router) -> Self {
-        Self { pages: pages.fallback_service(calls.clone()), calls: Some(BoxCloneSyncService::new(calls)) }
+    pub(crate) fn new(calls: Calls, pages: Router) -> Self {
+        Self { pages: pages.fallback_service(calls.clone()), calls: Some(calls) }
     }
 
     /// The port of these calls, and of these pages at all other paths.
-    pub(crate) fn of_gateway(calls: impl Answers + Sync, pages: Router) -> Self {
-        Self { pages, calls: Some(BoxCloneSyncService::new(calls)) }
+    pub(crate) fn of_gateway(calls: Calls, pages: Router) -> Self {
+        Self { pages, calls: Some(calls) }
+    }
+
+    /// Answers a request, by the services or by the pages.
+    pub(crate) fn answer<B>(&self, request: Request<B>) -> Answer
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if let Err(refusal) = check_uri(request.uri()) {
+            return Box::pin(async { Ok(transcode::refused(StatusCode::URI_TOO_LONG, refusal)) });
+        }
+        let request = request.map(Body::new);
+        // Most requests are calls, and a router in front of them costs more than this look at their path.
+        if let Some(Calls(answer)) = &self.calls
+            && Admission::guards(request.uri().path())
+        {
+            return answer(request);
+        }
+        Box::pin(self.pages.clone().call(request))
     }
 }
 
@@ -40,36 +81,5 @@ impl From<Router> for Port {
     /// A port of pages alone.
     fn from(pages: Router) -> Self {
         Self { calls: None, pages }
-    }
-}
-
-impl<B> Service<Request<B>> for Port
-where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        if let Some(calls) = &mut self.calls {
-            ready!(calls.poll_ready(context))?;
-        }
-        Service::<Request<Body>>::poll_ready(&mut self.pages, context)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        if let Err(refusal) = check_uri(request.uri()) {
-            return Box::pin(async { Ok(transcode::refused(StatusCode::URI_TOO_LONG, refusal)) });
-        }
-        let request = request.map(Body::new);
-        // Most requests are calls, and a router in front of them costs more than this look at their path.
-        if let Some(calls) = &mut self.calls
-            && Admission::guards(request.uri().path())
-        {
-            return calls.call(request);
-        }
-        Box::pin(self.pages.call(request))
     }
 }

@@ -17,14 +17,15 @@ use tonic_health::{
     ServingStatus,
     server::{HealthReporter, health_reporter},
 };
-use tower::{Layer as _, ServiceBuilder};
+use tower::{Layer as _, Service as _, ServiceBuilder};
 use tower_http::cors::CorsLayer;
 
 use crate::admission::Admission;
-use crate::around::{Answers, AroundLayer, Surrounded};
+use crate::around::{Answers, AroundLayer};
 use crate::by_name::ByName;
 use crate::guard::Guard;
-use crate::hide::Hide;
+use crate::hide::HidingServices;
+use crate::port::Calls;
 use crate::trace::TraceLayer;
 use crate::transcode::Transcode;
 
@@ -97,12 +98,9 @@ impl Services {
 
     /// The services, which hide what their callers may not read.
     pub(crate) fn into_hiding(self) -> HidingServices {
-        AroundLayer(Hide { callers: self.callers }).layer(self.by_name)
+        HidingServices::new(self.by_name, self.callers)
     }
 }
-
-/// Services by name, whose replies lose what their callers may not read.
-pub(crate) type HidingServices = Surrounded<Hide, ByName>;
 
 fn reflected() -> tonic_reflection::server::Builder<'static> {
     tonic_reflection::server::Builder::configure()
@@ -116,13 +114,17 @@ pub(crate) fn calls(
     services: impl Answers + Sync,
     origins: Vec<HeaderValue>,
     admission: &Admission,
-) -> impl Answers + Sync {
-    ServiceBuilder::new()
-        .option_layer((!origins.is_empty()).then(|| cors(origins)))
+) -> Calls {
+    let service = ServiceBuilder::new()
         .layer(TraceLayer)
         .layer(AroundLayer(Transcode(admission.clone())))
         .layer(AroundLayer(Guard(admission.clone())))
-        .service(services)
+        .service(services);
+    if origins.is_empty() {
+        return Calls::new(move |request| service.clone().call(request));
+    }
+    let service = cors(origins).layer(service);
+    Calls::new(move |request| Box::pin(service.clone().call(request)))
 }
 
 /// The answer to browsers that call from a page of another origin. Credentials are headers, never cookies, so browsers may

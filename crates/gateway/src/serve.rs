@@ -3,20 +3,18 @@
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::body::Incoming;
+use hyper::{body::Incoming, service::Service};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto::Builder,
-    service::TowerToHyperService,
 };
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -25,8 +23,8 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
-use tower::Service;
 
+use crate::around::Answer;
 use crate::connections::{Connection, ConnectionLimits, ConnectionPermit, Connections, Open};
 use crate::heads::Heads;
 use crate::limits::{
@@ -134,7 +132,6 @@ async fn connection(
 }
 
 /// The service of one connection, which tracks its open requests.
-#[derive(Clone)]
 struct Tracked {
     app: Port,
     connection: Arc<Connection>,
@@ -142,22 +139,32 @@ struct Tracked {
 }
 
 impl Service<Request<Incoming>> for Tracked {
-    type Response = Response<Body>;
+    type Response = Response<Sent>;
     type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+    type Future = Answering;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Service::<Request<Incoming>>::poll_ready(&mut self.app, context)
-    }
-
-    fn call(&mut self, mut request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Answering {
         let open = Arc::new(self.connection.begin());
         request.extensions_mut().insert(Arc::clone(&open));
         request.extensions_mut().insert(self.client);
         // Only other processes of the cluster may send these.
         strip_internal(request.headers_mut());
-        let answer = self.app.call(request);
-        Box::pin(async move { Ok(sent_with(answer.await?, open)) })
+        Answering { answer: self.app.answer(request), open }
+    }
+}
+
+/// The answer to come of a request that is open.
+struct Answering {
+    answer: Answer,
+    open: Arc<Open>,
+}
+
+impl Future for Answering {
+    type Output = Result<Response<Sent>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Ok(response) = ready!(self.answer.as_mut().poll(context));
+        Poll::Ready(Ok(response.map(|body| Sent { body, _open: Arc::clone(&self.open) })))
     }
 }
 
@@ -199,7 +206,7 @@ where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let builder = http();
-    let connection = builder.serve_connection(TokioIo::new(Heads::new(io)), TowerToHyperService::new(app));
+    let connection = builder.serve_connection(TokioIo::new(Heads::new(io)), app);
     let mut connection = std::pin::pin!(connection);
     // Either the server stops or the sender is gone, which is the same.
     let stop = async { stopped.wait_for(|stopped| *stopped).await.is_ok() };

@@ -20,7 +20,7 @@ use tonic_web::GrpcWebLayer;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 
 use crate::admission::Admission;
-use crate::around::{Answer, Answers, Around};
+use crate::around::{Answer, Answers, Around, take_ready};
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
 pub(crate) use request::check_nodes;
@@ -39,10 +39,10 @@ const GRPC_WEB: [&str; 4] = [
 #[derive(Clone)]
 pub(crate) struct Transcode(pub(crate) Admission);
 
-impl Around for Transcode {
-    fn answer(&self, mut inner: impl Answers, mut request: Request<Body>) -> Answer {
+impl<S: Answers<Future = Answer>> Around<S> for Transcode {
+    fn answer(&self, inner: &mut S, mut request: Request<Body>) -> Answer {
         match Kind::of(&request) {
-            Kind::Grpc => Box::pin(inner.call(request)),
+            Kind::Grpc => inner.call(request),
             Kind::GrpcWeb => {
                 // The layer knows the bare types alone, and takes what has parameters for something else.
                 for name in [header::CONTENT_TYPE, header::ACCEPT] {
@@ -51,12 +51,13 @@ impl Around for Transcode {
                         request.headers_mut().insert(name, HeaderValue::from_static(known));
                     }
                 }
-                let inner = inner.map_request(|request: Request<tonic::body::Body>| request.map(Body::new));
+                let inner = take_ready(inner)
+                    .map_request(|request: Request<tonic::body::Body>| request.map(Body::new));
                 let answered = GrpcWebLayer::new().layer(inner).call(request);
                 Box::pin(async move { Ok(answered.await?.map(Body::new)) })
             }
             Kind::Json(method) => {
-                let admission = self.0.clone();
+                let (inner, admission) = (take_ready(inner), self.0.clone());
                 Box::pin(async move {
                     let answered = call::unary(inner, &admission, method, request).await;
                     Ok(answered.unwrap_or_else(|status| answer::error(&status)))
@@ -77,9 +78,13 @@ enum Kind {
 
 impl Kind {
     fn of<B>(request: &Request<B>) -> Self {
+        let http2 = request.version() >= Version::HTTP_2;
+        if http2 && request.method() == Method::POST && says_grpc(request.headers()) {
+            return Self::Grpc;
+        }
         let essence = essence(request.headers());
         let grpc = GRPC.contains(&essence.as_str());
-        if grpc && request.version() < Version::HTTP_2 {
+        if grpc && !http2 {
             let message = "gRPC needs HTTP/2; over HTTP/1.1 send gRPC-Web or JSON";
             return Refused::new(StatusCode::HTTP_VERSION_NOT_SUPPORTED, Reason::Unimplemented, message)
                 .into();
@@ -127,6 +132,12 @@ pub fn read(path: &str, body: &[u8]) -> Option<Result<DynamicMessage, Refusal>> 
 /// The answer to a request that is refused, with the HTTP status that says so.
 pub(crate) fn refused(status: StatusCode, refusal: Refusal) -> Response<Body> {
     Refused { status, refusal, header: None }.into_response()
+}
+
+/// Returns true if the content type is one of gRPC as clients of gRPC write it, so that nothing of it has to be taken off.
+fn says_grpc(headers: &HeaderMap) -> bool {
+    let given = headers.get(header::CONTENT_TYPE);
+    given.is_some_and(|given| GRPC.iter().any(|grpc| given.as_bytes() == grpc.as_bytes()))
 }
 
 /// The content type without parameters, in lower case; empty when there is none.

@@ -15,7 +15,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 use tonic::Status;
-use tower::ServiceExt as _;
 
 use super::client_address::ClientAddress;
 use super::delivery::{self, AnswersDelivery};
@@ -197,7 +196,7 @@ impl CallServer {
         if let Some(client) = client {
             extensions.insert(client);
         }
-        let Ok(response) = self.0.app.clone().oneshot(request).await;
+        let Ok(response) = self.0.app.answer(request).await;
         let keyed_by = open.connection.keyed_by();
         let mut response = sent_with(response, open);
         // What a service has set itself says nothing.

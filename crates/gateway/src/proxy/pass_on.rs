@@ -10,7 +10,7 @@ use super::far::PassedOn;
 use super::forward::{Payload, Proxy, ReplyKind};
 use super::need::Need;
 use super::service::whole;
-use crate::around::{Answer, Answers, Around};
+use crate::around::{Answer, Answers, Around, take_ready};
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
 
@@ -48,12 +48,12 @@ impl PassOn {
     }
 }
 
-impl Around for PassOn {
-    fn answer(&self, mut inner: impl Answers, request: Request<Body>) -> Answer {
+impl<S: Answers> Around<S> for PassOn {
+    fn answer(&self, inner: &mut S, request: Request<Body>) -> Answer {
         if method_at(request.uri().path()).is_none() {
             return Box::pin(inner.call(request));
         }
-        let pass_on = self.clone();
+        let (inner, pass_on) = (take_ready(inner), self.clone());
         Box::pin(async move {
             let answered = answer(inner, &pass_on, request).await;
             Ok(answered.unwrap_or_else(|refusal| Status::from(refusal).into_http()))

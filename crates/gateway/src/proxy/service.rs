@@ -18,7 +18,7 @@ use crate::admission::Admission;
 use crate::calls::{method_at, unframe};
 use crate::error::{Reason, Refusal};
 use crate::guard::deadline;
-use crate::routes::HidingServices;
+use crate::hide::HidingServices;
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
