@@ -22,6 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .bytes(".")
         // Equal messages then have equal bytes, which a hash-ordered map would not give.
         .btree_map(".")
+        // A session is large, and the reply to a step is moved from one layer of tonic to the next many times.
+        .boxed(".switchward.v1.AnswerCheckpointResponse.session")
         .codec_path("crate::codec::Codec")
         .compile_fds(compiler.file_descriptor_set())?;
 

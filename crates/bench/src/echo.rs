@@ -75,7 +75,8 @@ impl SessionService for Echo {
         request: Request<v1::AnswerCheckpointRequest>,
     ) -> Answered<v1::AnswerCheckpointResponse> {
         self.written(request.get_ref()).await?;
-        Ok(Response::new(v1::AnswerCheckpointResponse { session: Some(session(&request.get_ref().name)) }))
+        let session = Box::new(session(&request.get_ref().name));
+        Ok(Response::new(v1::AnswerCheckpointResponse { session: Some(session) }))
     }
 
     async fn get_session(&self, _: Request<v1::GetSessionRequest>) -> Answered<v1::GetSessionResponse> {

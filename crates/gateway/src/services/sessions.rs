@@ -67,7 +67,7 @@ impl SessionService for Api {
             Ok(Body::Run(RunCommand::Answer(Answer { state, answer, note })))
         });
         let Driven { caller, view } = answered.await?;
-        let session = positions::session(&caller, &view);
+        let session = Box::new(positions::session(&caller, &view));
         Ok(Response::new(v1::AnswerCheckpointResponse { session: Some(session) }))
     }
 

@@ -239,7 +239,7 @@ impl Harness {
             ..v1::AnswerCheckpointRequest::default()
         };
         let reply: v1::AnswerCheckpointResponse = self.ask("agent", "AnswerCheckpoint", &request).await;
-        reply.session.expect("a session")
+        *reply.session.expect("a session")
     }
 
     /// Asks for a tool call as acme's agent.

@@ -154,7 +154,8 @@ async fn again(wire: &Wire, plan: &Plan, page: &Page) -> anyhow::Result<Vec<v1::
     sessions.extend(started.session);
     for at in 0..STATES.len() {
         let answer = wire.request(plan.answer(&page.name, at));
-        sessions.extend(wire.sessions().answer_checkpoint(answer).await?.into_inner().session);
+        let answered = wire.sessions().answer_checkpoint(answer).await?.into_inner();
+        sessions.extend(answered.session.map(|session| *session));
     }
     ensure!(sessions.len() == STEPS, "a repeated request was answered without a session");
     Ok(sessions)

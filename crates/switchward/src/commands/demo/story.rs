@@ -377,7 +377,7 @@ impl Story {
         let reply = self
             .agent
             .call(request, |mut it, request| async move { it.sessions.answer_checkpoint(request).await });
-        reply.await.map(|reply| reply.session.unwrap_or_default())
+        reply.await.map(|reply| *reply.session.unwrap_or_default())
     }
 
     async fn advance_an_hour(&self) -> Result<(), Exit> {

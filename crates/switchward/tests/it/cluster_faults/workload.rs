@@ -183,7 +183,7 @@ impl Worker {
         let answered = answered.await;
         let returned = Some(self.shared.moments.now());
         match (answered, at) {
-            (Answer::Done(done), _) => match register_of(done.session) {
+            (Answer::Done(done), _) => match register_of(done.session.map(|session| *session)) {
                 Some((sequence, held)) if held == to => {
                     self.seen = Some((key.clone(), sequence));
                     self.shared.record(key, invoked, returned, did(Some(sequence)));
