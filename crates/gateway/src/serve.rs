@@ -3,6 +3,7 @@
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::{Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::{body::Incoming, service::Service};
@@ -81,7 +82,7 @@ async fn accept_until(
             let overdue = Arc::clone(&permit.connection);
             tokio::select! {
                 () = connection(stream, tls, app, stopped) => {}
-                () = overdue.is_overdue() => tracing::debug!("closed a connection without requests"),
+                () = rarely(overdue.is_overdue()) => tracing::debug!("closed a connection without requests"),
             }
             drop(permit);
         });
@@ -213,7 +214,7 @@ where
     // The branch only borrows the connection, which goes on below if the other branch finished first.
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        _ = stop => {
+        _ = rarely(stop) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -221,6 +222,13 @@ where
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended with an error");
     }
+}
+
+/// Waits for something rare beside a connection. It is polled only after it was woken: otherwise it would be polled whenever
+/// the connection has something to read or write, and take the locks of channels and timers each time.
+pub(crate) async fn rarely<F: Future>(rare: F) -> F::Output {
+    let mut woken: FuturesUnordered<F> = [rare].into_iter().collect();
+    woken.next().await.expect("there is one future in it")
 }
 
 fn http() -> Builder<TokioExecutor> {
@@ -242,4 +250,30 @@ fn http() -> Builder<TokioExecutor> {
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(TRANSPORT_HEADERS_BYTES_MAX);
     builder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use tokio::sync::oneshot;
+
+    #[tokio::test]
+    async fn what_is_rare_is_polled_only_after_it_was_woken() {
+        let polls = Cell::new(0);
+        let (send, mut sent) = oneshot::channel();
+        let mut rare = pin!(rarely(poll_fn(|context| {
+            polls.set(polls.get() + 1);
+            Pin::new(&mut sent).poll(context)
+        })));
+        for _ in 0..3 {
+            assert!(futures::poll!(rare.as_mut()).is_pending());
+        }
+        assert_eq!(polls.get(), 1);
+        send.send(()).expect("it is waited for");
+        rare.await.expect("it was sent");
+        assert_eq!(polls.get(), 2);
+    }
 }

@@ -33,7 +33,7 @@ use crate::limits::{
 };
 use crate::port::Port;
 use crate::refusals::refusal;
-use crate::serve::sent_with;
+use crate::serve::{rarely, sent_with};
 
 /// Marks a request that came over a connection of the cluster: it is not passed on once more. Only [`CallServer`] sets it.
 #[derive(Debug, Clone, Copy)]
@@ -165,7 +165,7 @@ impl CallServer {
         // The branch only borrows the connection, which goes on below if the other branch finished first.
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            _ = stop => {
+            _ = rarely(stop) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
