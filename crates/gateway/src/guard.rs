@@ -13,7 +13,7 @@ use std::time::Duration;
 use tonic::Status;
 
 use crate::admission::{Admission, Hold};
-use crate::around::{Answer, Answers, Around, take_ready};
+use crate::around::{Answer, Answers, Around};
 use crate::beside::Beside;
 use crate::body;
 use crate::calls::{FRAME_HEADER_BYTES, method_at, unframe};
@@ -29,8 +29,8 @@ const TIMEOUT_DIGITS_MAX: usize = 8;
 #[derive(Clone)]
 pub(crate) struct Guard(pub(crate) Admission);
 
-impl<S: Answers> Around<S> for Guard {
-    fn answer(&self, inner: &mut S, request: Request<Body>) -> Answer {
+impl<S: Answers + Clone + 'static> Around<S> for Guard {
+    fn answer(&self, inner: &S, request: Request<Body>) -> Answer {
         let deadline = match check_headers(&request).and_then(|()| deadline(request.headers())) {
             Ok(deadline) => deadline,
             Err(refusal) => return Box::pin(ready(Ok(refused(refusal)))),
@@ -39,7 +39,7 @@ impl<S: Answers> Around<S> for Guard {
             let message = "the deadline had passed before the call began; nothing was done";
             return Box::pin(ready(Ok(refused(Refusal::new(Reason::DeadlineExceeded, message)))));
         }
-        let (inner, admission) = (take_ready(inner), self.0.clone());
+        let (inner, admission) = (inner.clone(), self.0.clone());
         // It is large, and never moves out of its box.
         let answer: Answer =
             Box::pin(async move { Ok(answered(inner, &admission, request).await.unwrap_or_else(refused)) });
@@ -52,7 +52,7 @@ impl<S: Answers> Around<S> for Guard {
 
 /// Answers a call whose head is within its limits.
 async fn answered(
-    mut inner: impl Answers,
+    inner: impl Answers,
     admission: &Admission,
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
@@ -63,7 +63,7 @@ async fn answered(
         let (parts, body) = request.into_parts();
         let bytes = body::read_small(body, FRAME_HEADER_BYTES).await?;
         let request = Request::from_parts(parts, Body::from(bytes));
-        let Ok(response) = inner.call(request).await;
+        let Ok(response) = inner.answer(request).await;
         return Ok(dressed(response));
     }
     let mut hold = match admission.admit(path, request.headers(), request.extensions()).await {
@@ -82,7 +82,7 @@ async fn answered(
         None => (request, 0),
     };
     let permit = hold.share.permit(bytes).await?;
-    let work = pin!(inner.call(request));
+    let work = pin!(inner.answer(request));
     let Ok(response) = Beside::new(bytes, permit, work).await;
     Ok(dressed(response))
 }

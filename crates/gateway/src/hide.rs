@@ -22,8 +22,8 @@ use switchward_query::GetMailKeys;
 use switchward_shard::Cluster;
 use switchward_state::approval::{MailKey, MailToken};
 use switchward_state::session::ReplyTokens;
-use tower::Service;
 
+use crate::around::Answers;
 use crate::by_name::{Answered, ByName};
 use crate::calls::{FRAME_HEADER_BYTES, frame, method_at};
 use crate::reply_tokens::{MARK, PREFIX, may_read};
@@ -53,9 +53,12 @@ impl HidingServices {
     pub(crate) fn new(services: ByName, callers: Option<Cluster>) -> Self {
         Self(Arc::new(Parts { services, callers }))
     }
+}
 
-    /// Answers a call.
-    pub(crate) fn answer(&self, request: Request<Body>) -> Shown {
+impl Answers for HidingServices {
+    type Future = Shown;
+
+    fn answer(&self, request: Request<Body>) -> Shown {
         let Parts { services, callers } = &*self.0;
         let hidden = callers.as_ref().zip(method_at(request.uri().path()));
         let replies = hidden.map(|(callers, method)| Replies {
@@ -66,20 +69,6 @@ impl HidingServices {
             reads: None,
         });
         Shown { answered: services.call(request), replies }
-    }
-}
-
-impl Service<Request<Body>> for HidingServices {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Shown;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Shown {
-        self.answer(request)
     }
 }
 

@@ -2,14 +2,11 @@
 
 use axum::{Router, body::Body};
 use futures::future::Either;
-use http::{HeaderValue, Request, Response};
-use std::convert::Infallible;
+use http::{HeaderValue, Request};
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use tower::Service;
 
 use crate::admission::Admission;
-use crate::around::{Answer, Around as _};
+use crate::around::{Answer, Answers, Around as _};
 use crate::hide::{HidingServices, Shown};
 use crate::port::Port;
 use crate::proxy::PassOn;
@@ -37,25 +34,17 @@ impl OneService {
     }
 }
 
-/// Calls them. It is cloned for each call.
+/// The services as the layers before them call them.
 #[derive(Clone)]
 struct Called(Arc<OneService>);
 
-impl Service<Request<Body>> for Called {
-    type Response = Response<Body>;
-    type Error = Infallible;
+impl Answers for Called {
     type Future = Either<Shown, Answer>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn answer(&self, request: Request<Body>) -> Self::Future {
         let OneService { services, pass_on } = &*self.0;
         match pass_on {
-            Some(pass_on) if pass_on.is_needed() => {
-                Either::Right(pass_on.answer(&mut services.clone(), request))
-            }
+            Some(pass_on) if pass_on.is_needed() => Either::Right(pass_on.answer(services, request)),
             Some(_) | None => Either::Left(services.answer(request)),
         }
     }

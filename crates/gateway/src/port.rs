@@ -13,7 +13,7 @@ use crate::around::Answer;
 use crate::guard::check_uri;
 use crate::transcode;
 
-/// The services behind their layers. Cheap to clone.
+/// The services behind their layers, also as a service of tower. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Calls(Arc<dyn Fn(Request<Body>) -> Answer + Send + Sync>);
 

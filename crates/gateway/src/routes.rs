@@ -17,11 +17,11 @@ use tonic_health::{
     ServingStatus,
     server::{HealthReporter, health_reporter},
 };
-use tower::{Layer as _, Service as _, ServiceBuilder};
+use tower::{Layer as _, Service as _};
 use tower_http::cors::CorsLayer;
 
 use crate::admission::Admission;
-use crate::around::{Answers, AroundLayer};
+use crate::around::{Answers, AsService, Surrounded};
 use crate::by_name::ByName;
 use crate::guard::Guard;
 use crate::hide::HidingServices;
@@ -111,19 +111,16 @@ fn reflected() -> tonic_reflection::server::Builder<'static> {
 
 /// Calls by gRPC, gRPC-Web and JSON.
 pub(crate) fn calls(
-    services: impl Answers + Sync,
+    services: impl Answers + Clone + 'static,
     origins: Vec<HeaderValue>,
     admission: &Admission,
 ) -> Calls {
-    let service = ServiceBuilder::new()
-        .layer(TraceLayer)
-        .layer(AroundLayer(Transcode(admission.clone())))
-        .layer(AroundLayer(Guard(admission.clone())))
-        .service(services);
+    let guarded = Surrounded { around: Guard(admission.clone()), inner: services };
+    let answers = Surrounded { around: Transcode(admission.clone()), inner: guarded };
     if origins.is_empty() {
-        return Calls::new(move |request| service.clone().call(request));
+        return Calls::new(move |request| TraceLayer.layer(AsService(&answers)).call(request));
     }
-    let service = cors(origins).layer(service);
+    let service = cors(origins).layer(TraceLayer.layer(AsService(answers)));
     Calls::new(move |request| Box::pin(service.clone().call(request)))
 }
 

@@ -20,7 +20,7 @@ use tonic_web::GrpcWebLayer;
 use tower::{Layer as _, Service as _, ServiceExt as _};
 
 use crate::admission::Admission;
-use crate::around::{Answer, Answers, Around, take_ready};
+use crate::around::{Answer, Answers, Around, AsService};
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
 pub(crate) use request::check_nodes;
@@ -39,10 +39,10 @@ const GRPC_WEB: [&str; 4] = [
 #[derive(Clone)]
 pub(crate) struct Transcode(pub(crate) Admission);
 
-impl<S: Answers<Future = Answer>> Around<S> for Transcode {
-    fn answer(&self, inner: &mut S, mut request: Request<Body>) -> Answer {
+impl<S: Answers<Future = Answer> + Clone + 'static> Around<S> for Transcode {
+    fn answer(&self, inner: &S, mut request: Request<Body>) -> Answer {
         match Kind::of(&request) {
-            Kind::Grpc => inner.call(request),
+            Kind::Grpc => inner.answer(request),
             Kind::GrpcWeb => {
                 // The layer knows the bare types alone, and takes what has parameters for something else.
                 for name in [header::CONTENT_TYPE, header::ACCEPT] {
@@ -51,13 +51,13 @@ impl<S: Answers<Future = Answer>> Around<S> for Transcode {
                         request.headers_mut().insert(name, HeaderValue::from_static(known));
                     }
                 }
-                let inner = take_ready(inner)
+                let inner = AsService(inner.clone())
                     .map_request(|request: Request<tonic::body::Body>| request.map(Body::new));
                 let answered = GrpcWebLayer::new().layer(inner).call(request);
                 Box::pin(async move { Ok(answered.await?.map(Body::new)) })
             }
             Kind::Json(method) => {
-                let (inner, admission) = (take_ready(inner), self.0.clone());
+                let (inner, admission) = (inner.clone(), self.0.clone());
                 Box::pin(async move {
                     let answered = call::unary(inner, &admission, method, request).await;
                     Ok(answered.unwrap_or_else(|status| answer::error(&status)))

@@ -10,7 +10,7 @@ use super::far::PassedOn;
 use super::forward::{Payload, Proxy, ReplyKind};
 use super::need::Need;
 use super::service::whole;
-use crate::around::{Answer, Answers, Around, take_ready};
+use crate::around::{Answer, Answers, Around};
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
 
@@ -48,12 +48,12 @@ impl PassOn {
     }
 }
 
-impl<S: Answers> Around<S> for PassOn {
-    fn answer(&self, inner: &mut S, request: Request<Body>) -> Answer {
+impl<S: Answers + Clone + 'static> Around<S> for PassOn {
+    fn answer(&self, inner: &S, request: Request<Body>) -> Answer {
         if method_at(request.uri().path()).is_none() {
-            return Box::pin(inner.call(request));
+            return Box::pin(inner.answer(request));
         }
-        let (inner, pass_on) = (take_ready(inner), self.clone());
+        let (inner, pass_on) = (inner.clone(), self.clone());
         Box::pin(async move {
             let answered = answer(inner, &pass_on, request).await;
             Ok(answered.unwrap_or_else(|refusal| Status::from(refusal).into_http()))
@@ -63,7 +63,7 @@ impl<S: Answers> Around<S> for PassOn {
 
 /// Answers a call while a replica has failed.
 async fn answer(
-    mut inner: impl Answers,
+    inner: impl Answers,
     pass_on: &PassOn,
     request: Request<Body>,
 ) -> Result<Response<Body>, Refusal> {
@@ -81,6 +81,6 @@ async fn answer(
         Payload::Whole(bytes) => Body::from(bytes),
         Payload::Stream(body) => body.unwrap_or_default(),
     };
-    let Ok(response) = inner.call(Request::from_parts(call.parts, body)).await;
+    let Ok(response) = inner.answer(Request::from_parts(call.parts, body)).await;
     Ok(response)
 }

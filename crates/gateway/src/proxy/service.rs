@@ -1,20 +1,17 @@
 //! The calls of a gateway: everything is passed on but health, which it answers itself.
 
 use axum::body::Body;
-use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
-use std::convert::Infallible;
-use std::task::{Context, Poll};
 use switchward_api::Effect;
 use tokio::time::Instant;
 use tonic::Status;
-use tower::{Service, ServiceExt as _};
 
 use super::forward::{Passed, Payload, Proxy, ReplyKind};
 use super::head::Kind;
 use super::need::Need;
 use crate::admission::Admission;
+use crate::around::{Answer, Answers};
 use crate::calls::{method_at, unframe};
 use crate::error::{Reason, Refusal};
 use crate::guard::deadline;
@@ -28,20 +25,14 @@ pub(crate) struct GatewayCalls {
     pub(crate) local: HidingServices,
 }
 
-impl Service<Request<Body>> for GatewayCalls {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+impl Answers for GatewayCalls {
+    type Future = Answer;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn answer(&self, request: Request<Body>) -> Answer {
         let Self { proxy, local } = self.clone();
         Box::pin(async move {
             if !Admission::guards(request.uri().path()) {
-                return local.oneshot(request).await;
+                return local.answer(request).await;
             }
             Ok(pass(&proxy, request).await.unwrap_or_else(|refusal| Status::from(refusal).into_http()))
         })

@@ -48,7 +48,7 @@ const DROPPED: [HeaderName; 13] = [
 /// # Errors
 /// Whatever is wrong with the request, and every answer of the service except OK.
 pub(super) async fn unary(
-    mut inner: impl Answers,
+    inner: impl Answers,
     admission: &Admission,
     method: &MethodDescriptor,
     request: Request<Body>,
@@ -63,7 +63,7 @@ pub(super) async fn unary(
     let permit = share.permit(bytes.len()).await?;
     let message = beside::run(bytes.len(), read)?;
     drop((permit, bytes, hold));
-    let Ok(response) = inner.call(Request::from_parts(parts, Body::from(frame(&message)))).await;
+    let Ok(response) = inner.answer(Request::from_parts(parts, Body::from(frame(&message)))).await;
 
     let (head, body) = response.into_parts();
     if head.headers.contains_key(GRPC_STATUS) {
