@@ -8,7 +8,10 @@ mod late;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 use std::time::{Duration, Instant};
 use switchward_machine::TenantId;
 use switchward_shard::Throttle;
@@ -19,7 +22,14 @@ use crate::limits::{CPU_REST_PARTS_MAX, CPU_TENANTS_MAX, CPU_WAITING_MAX};
 
 /// The permits, and the calls that wait for one. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct CpuShares(Arc<Mutex<State>>);
+pub(crate) struct CpuShares(Arc<Shares>);
+
+struct Shares {
+    /// The tenant that called last, as its number and one; 0 if none has called. Most calls are of the same tenant as the one
+    /// before, and need no lock to be noted.
+    last: AtomicU64,
+    state: Mutex<State>,
+}
 
 impl Default for CpuShares {
     /// Half of the cores, one at least.
@@ -63,7 +73,7 @@ pub(crate) struct CpuPermit {
 impl CpuShares {
     /// Creates this many permits.
     pub(crate) fn of(permits: usize) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let state = State {
             all: permits,
             free: permits,
             tenants: HashMap::new(),
@@ -71,12 +81,20 @@ impl CpuShares {
             now: 0,
             throttle: Throttle::new(CPU_REST_PARTS_MAX),
             tasks: late::Tasks::default(),
-        })))
+        };
+        Self(Arc::new(Shares { last: AtomicU64::default(), state: Mutex::new(state) }))
     }
 
     /// Notes a call of a tenant, whether or not it needs a permit.
     pub(crate) fn called(&self, tenant: TenantId) {
-        self.0.lock().throttle.asked(tenant, Instant::now());
+        let number = u64::from(tenant.0) + 1;
+        if self.0.last.load(Ordering::Relaxed) == number {
+            return;
+        }
+        let mut state = self.0.state.lock();
+        state.throttle.asked(tenant, Instant::now());
+        // Under the lock, so that it names the same tenant as the throttle.
+        self.0.last.store(number, Ordering::Relaxed);
     }
 
     /// Waits for a permit for a call. Cancel safe: a dropped wait gets none.
@@ -85,7 +103,7 @@ impl CpuShares {
     /// QUOTA_EXCEEDED if [`CPU_WAITING_MAX`] calls of the tenant wait already.
     pub(crate) async fn enter(&self, tenant: TenantId, weight: u32) -> Result<CpuPermit, Refusal> {
         {
-            let mut held = self.0.lock();
+            let mut held = self.0.state.lock();
             let state = &mut *held;
             let account = state.tenants.entry(tenant).or_default();
             if account.waiting.len() >= CPU_WAITING_MAX {
@@ -109,7 +127,7 @@ impl CpuShares {
     /// DRAINING if the server is stopping.
     pub(crate) async fn wait(&self, tenant: TenantId, weight: u32) -> Result<CpuPermit, Refusal> {
         let given = {
-            let mut held = self.0.lock();
+            let mut held = self.0.state.lock();
             let (state, now) = (&mut *held, Instant::now());
             state.begin(tenant);
             self.measure(state, now);
@@ -134,7 +152,7 @@ impl CpuShares {
     /// Takes a permit back that was held for this time, and passes it on.
     fn leave(&self, tenant: TenantId, weight: u32, used: Duration) {
         {
-            let mut state = self.0.lock();
+            let mut state = self.0.state.lock();
             let used = used / weight.max(1);
             if let Some(account) = state.tenants.get_mut(&tenant) {
                 let used = u64::try_from(used.as_micros()).unwrap_or(u64::MAX);
@@ -152,7 +170,7 @@ impl CpuShares {
     fn give(&self) {
         loop {
             let (tenant, Waiting { weight, given }) = {
-                let mut held = self.0.lock();
+                let mut held = self.0.state.lock();
                 let (state, now) = (&mut *held, Instant::now());
                 let Some(first) = state.first(now) else {
                     self.wake_after_rest(state, now);

@@ -43,7 +43,7 @@ impl CpuShares {
 
     /// Records that the server was this late. Breaks when measuring can stop.
     pub(super) fn measured(&self, late: Duration, now: Instant) -> ControlFlow<()> {
-        let mut state = self.0.lock();
+        let mut state = self.0.state.lock();
         if late > Duration::from_millis(LATE_MS) {
             state.throttle.others_waited_too_long();
         } else {
@@ -70,7 +70,7 @@ impl CpuShares {
         let shares = self.clone();
         runtime.spawn(async move {
             tokio::time::sleep_until(until.into()).await;
-            shares.0.lock().tasks.waking = false;
+            shares.0.state.lock().tasks.waking = false;
             shares.give();
         });
     }
@@ -87,7 +87,7 @@ mod tests {
     #[tokio::test]
     async fn the_delay_is_measured_while_permits_are_asked_for_and_several_tenants_call() {
         let shares = CpuShares::of(1);
-        let measures = || shares.0.lock().tasks.measuring;
+        let measures = || shares.0.state.lock().tasks.measuring;
         shares.called(ONE);
         drop(shares.enter(ONE, 1).await);
         assert!(!measures(), "one tenant alone calls");
