@@ -43,6 +43,18 @@ pub(crate) const CODES: [(u8, &str); 9] = [
     (UNAVAILABLE, "the server cannot be reached, or cannot answer now"),
 ];
 
+/// Prints a line of this process on the standard error. If it cannot be written, it is lost: `eprintln!` would panic.
+pub(crate) fn print_error_line(line: &str) {
+    let _lost = std::io::stderr().write_all(format!("switchward: {line}\n").as_bytes());
+}
+
+/// Ends this process at once, because its disk or its state can no longer be trusted. It also ends if it cannot say why:
+/// to a pipe that nobody reads, or into a file on the disk that fails.
+pub(crate) fn end_process(why: &str) -> ! {
+    print_error_line(why);
+    std::process::exit(i32::from(FAILED))
+}
+
 /// The end of a command that did not succeed, or that has a special exit code.
 #[must_use = "an exit does nothing until it is reported"]
 #[derive(Debug)]

@@ -35,6 +35,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::backup::restore::{Restored, Restoring};
 use crate::control::Control;
+use crate::exit::end_process;
 use crate::key_ring::{KeyRingLocation, explained};
 use crate::mail_config::Incoming;
 use crate::mail_in::MailListeners;
@@ -168,8 +169,7 @@ pub(crate) fn shards_default() -> u32 {
 /// Ends the process of a server whose disk fails.
 fn fatal(why: &str) {
     // Whatever is acknowledged is on disk; going on could acknowledge what is not.
-    eprintln!("switchward: {why}");
-    std::process::exit(1);
+    end_process(why)
 }
 
 impl Node {

@@ -12,6 +12,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
+use crate::exit::print_error_line;
 use fields::Logged;
 
 /// The filter of the libraries below, unless a filter names them. A lone voter has nothing to say of its
@@ -30,7 +31,7 @@ impl Drop for Telemetry {
             && let Err(error) = provider.shutdown()
         {
             let message = format!("failed to send the last traces: {error}");
-            eprintln!("switchward: {message}");
+            print_error_line(&message);
         }
     }
 }

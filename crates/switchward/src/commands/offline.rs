@@ -15,7 +15,7 @@ use tonic::Status;
 use super::client::{admin, tenant};
 use crate::args::{BootstrapKey, CreateTenant, Output};
 use crate::config;
-use crate::exit::Exit;
+use crate::exit::{Exit, end_process};
 use crate::key_ring::{KeyRingLocation, explained};
 use crate::node::{CACHE_BYTES_DEFAULT, shards_default};
 use crate::output::Printer;
@@ -144,8 +144,7 @@ impl Stopped {
             ring: KeyRing::of(location.read_if_there()?),
             member: None,
             on_fatal: Box::new(|why: &str| {
-                eprintln!("switchward: {why}");
-                std::process::exit(1);
+                end_process(why);
             }),
         };
         let cluster = Cluster::open(options)

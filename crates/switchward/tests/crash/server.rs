@@ -28,6 +28,8 @@ pub(crate) struct Host {
     environment: Vec<(String, String)>,
     /// Whether a write beyond the file size limit is an error, instead of ending the process.
     survives_limits: bool,
+    /// Whether nothing can be written to their standard error.
+    silent: bool,
 }
 
 /// What a server prints when it is ready.
@@ -49,6 +51,7 @@ impl Host {
             args: Vec::new(),
             environment: Vec::new(),
             survives_limits: false,
+            silent: false,
         }
     }
 
@@ -81,6 +84,11 @@ impl Host {
         Self { survives_limits: true, ..self.clone() }
     }
 
+    /// The same, whose servers can say nothing: their standard error is on a disk that is full.
+    pub(crate) fn silent(&self) -> Self {
+        Self { silent: true, ..self.clone() }
+    }
+
     /// The data folder.
     pub(crate) fn data(&self) -> &Path {
         &self.data
@@ -92,7 +100,11 @@ impl Host {
 
     /// Begins to start a server. Dropped, it is killed.
     pub(crate) fn spawn(&self) -> anyhow::Result<Starting> {
-        let log = File::options().create(true).append(true).open(self.log_file())?;
+        let log = if self.silent {
+            File::options().write(true).open("/dev/full")?
+        } else {
+            File::options().create(true).append(true).open(self.log_file())?
+        };
         let mut command = Command::new(if self.survives_limits { Path::new("sh") } else { &self.binary });
         if self.survives_limits {
             // Without the trap the kernel's signal would end the process before it sees the error.

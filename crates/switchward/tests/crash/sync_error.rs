@@ -89,6 +89,23 @@ async fn with_files_that_are_limited(scratch: &Path, rng: Rng) -> anyhow::Result
     loaded.nothing_is_missing(&host).await
 }
 
+/// A server that cannot say why it ends, ends as well: it would go on without a log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_fails_ends_a_server_that_can_say_nothing() -> anyhow::Result<()> {
+    let rng = Rng::of("a failed sync, silent");
+    let scratch = scratch::folder()?;
+    let host = Host::new(scratch.path(), scratch.path().join("data"));
+    let (_, front) = prepared(&host).await?;
+    let server = host.surviving_limits().silent().start().await?;
+    let mut loaded = Loaded::begin(front, &server, rng).await?;
+    loaded.crew.until(STEPS).await?;
+    server.limit_files(FILE_BYTES_MAX)?;
+    let status = server.ended(END_MAX).await?;
+    loaded.front.close();
+    ensure!(status.code() == Some(1), "it ended with {status}");
+    loaded.nothing_is_missing(&host).await
+}
+
 /// Callers of a server that is about to fail.
 struct Loaded {
     front: Arc<Front>,

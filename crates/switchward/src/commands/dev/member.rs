@@ -88,7 +88,7 @@ pub(super) fn end_with_parent() {
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
     {
-        eprintln!("switchward: {}", switchward_messages::cli::dev::outlives_cluster(&error));
+        crate::exit::print_error_line(&switchward_messages::cli::dev::outlives_cluster(&error));
     }
 }
 
