@@ -44,7 +44,7 @@ use crate::member::{ClusterConfig, Connections, ProcessRole, pass_on};
 use crate::metrics_port::MetricsPort;
 use crate::outbound::{DeliveryConfig, Jobs, RedisConfig};
 use crate::quarantine::{Quarantine, Sweeper};
-use crate::reload::hangups;
+use crate::reload::{hangups, hangups_unless_ignored};
 use crate::sign_in::warn_of_missing_provider;
 use crate::start_checks::{KNOWN_TENANTS, SIGN_IN, catch_up, ensure_tenancy, know_tenants, or_at_next_start};
 use crate::{health, home, inspector, key_ring, mailbox, metrics, outbound, page_guard};
@@ -458,6 +458,18 @@ pub(crate) fn stopped() -> impl Future<Output = ()> + Send {
         tokio::select! {
             () = came(terminate) => {}
             () = came(interrupt) => {}
+        }
+    }
+}
+
+/// The same for a command that must not outlive its terminal: done, too, when SIGHUP has come.
+pub(crate) fn stopped_or_hung_up() -> impl Future<Output = ()> + Send {
+    let (stopped, hangups) = (stopped(), hangups_unless_ignored());
+    async move {
+        // Either may come first; the other one is then ignored.
+        tokio::select! {
+            () = stopped => {}
+            () = came(hangups) => {}
         }
     }
 }

@@ -16,6 +16,20 @@ pub(crate) fn hangups() -> Option<Signal> {
     hangups.inspect_err(|error| tracing::error!(%error, "failed to listen for SIGHUP")).ok()
 }
 
+/// The same for a command that ends with its terminal; `None` also if the process was started so that it does not, such as by
+/// `nohup`.
+pub(crate) fn hangups_unless_ignored() -> Option<Signal> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if ignores_hangups(&status) { None } else { hangups() }
+}
+
+/// Returns true if the status of a process says that it ignores SIGHUP, which is the lowest bit.
+fn ignores_hangups(status: &str) -> bool {
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    ignored.is_some_and(|bits| bits & 1 == 1)
+}
+
 /// What distinguishes a file from the one that it replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp([i64; 2], [u64; 3]);
@@ -83,6 +97,18 @@ async fn hangup(hangups: &mut Option<Signal>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_outlives_its_terminal_says_so() {
+        for (status, ignores) in [
+            ("Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n", true),
+            ("Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001000\n", false),
+            ("SigIgn:\tx\n", false),
+            ("", false),
+        ] {
+            assert_eq!(ignores_hangups(status), ignores, "{status}");
+        }
+    }
     use tokio::time::timeout;
 
     /// Longer than some looks.

@@ -2,9 +2,14 @@
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 use switchward_testkit::{finished, within};
+use tempfile::TempDir;
+
+/// How long a process may take to be gone that the system kills.
+const GONE_MAX: Duration = Duration::from_secs(60);
 
 /// The events that a caller's own step leaves; all others follow from one of these.
 const STEPS: [&str; 8] = [
@@ -136,6 +141,88 @@ fn it_is_printed_plainly_without_a_terminal_and_touches_no_context() {
         !folder.path().join("contexts").exists(),
         "the contexts of the person who watches are left alone"
     );
+}
+
+/// A demo that plays, with its temporary files in a folder of their own.
+struct Playing {
+    demo: Child,
+    stdout: BufReader<ChildStdout>,
+    scratch: PathBuf,
+    folder: TempDir,
+}
+
+impl Playing {
+    /// Starts the demo, and waits until its server has answered.
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let scratch = folder.path().join("scratch");
+        std::fs::create_dir(&scratch).expect("a folder");
+        let mut demo = program(folder.path());
+        demo.arg("demo").env("TMPDIR", &scratch).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut demo = demo.spawn().expect("the program starts");
+        let mut stdout = BufReader::new(demo.stdout.take().expect("it has an output"));
+        within(demo.id(), "the server has answered", || {
+            let mut line = String::new();
+            while !line.contains("stored unchanged") {
+                line.clear();
+                assert!(stdout.read_line(&mut line).expect("text") > 0, "the demo ended");
+            }
+        });
+        Self { demo, stdout, scratch, folder }
+    }
+
+    /// Sends it a signal, and waits for its end. Its folder stays.
+    fn end(self, signal: &str) -> (Output, PathBuf, TempDir) {
+        let Self { demo, mut stdout, scratch, folder } = self;
+        let sent = Command::new("kill").args([signal, &demo.id().to_string()]).status();
+        assert!(sent.expect("there is kill").success(), "no signal");
+        let rest = std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
+        let ended = finished(demo);
+        rest.join().expect("a reader").expect("text");
+        (ended, scratch, folder)
+    }
+}
+
+/// The processes in whose command line this path is.
+fn processes_of(folder: &Path) -> usize {
+    let path = folder.to_str().expect("a plain path");
+    let words = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+    let all = std::fs::read_dir("/proc").expect("Linux").flatten().map(words);
+    all.filter(|words| String::from_utf8_lossy(words).contains(path)).count()
+}
+
+/// Returns true if these tests, and what they start, were started so that they outlive their terminal.
+fn outlive_terminals() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("Linux says it");
+    u64::from_str_radix(ignored.trim(), 16).expect("bits") & 1 == 1
+}
+
+/// A signal ends the demo, its server and its folder: ctrl-c, that of a service manager, and a terminal that closes.
+#[test]
+fn a_signal_ends_the_demo_with_its_server() {
+    let signals = ["-INT", "-TERM", "-HUP"];
+    for signal in signals.into_iter().filter(|signal| *signal != "-HUP" || !outlive_terminals()) {
+        let (ended, scratch, _folder) = Playing::start().end(signal);
+        let errors = String::from_utf8(ended.stderr).expect("UTF-8");
+        assert!(!ended.status.success() && errors.contains("interrupted"), "{signal}: {errors}");
+        assert_eq!(processes_of(&scratch), 0, "{signal}: a server lives on");
+        assert_eq!(std::fs::read_dir(&scratch).expect("a folder").count(), 0, "{signal}: a folder is left");
+    }
+}
+
+/// A demo that is killed cannot stop its server, which the system then kills.
+#[test]
+fn the_server_of_a_demo_does_not_outlive_it() {
+    let playing = Playing::start();
+    assert_eq!(processes_of(&playing.scratch), 1, "its server");
+    let (ended, scratch, _folder) = playing.end("-KILL");
+    assert_eq!(ended.status.code(), None, "{ended:?}");
+    let until = Instant::now() + GONE_MAX;
+    while processes_of(&scratch) > 0 {
+        assert!(Instant::now() < until, "a server lives on");
+        std::thread::yield_now();
+    }
 }
 
 /// What the demo of a cluster prints, without its figures.

@@ -19,6 +19,7 @@ use story::Story;
 
 use crate::args::{DemoArgs, DemoCommand, Output};
 use crate::exit::Exit;
+use crate::node::stopped_or_hung_up;
 use crate::output::print;
 
 /// The definition that the demo plays.
@@ -41,10 +42,12 @@ fn play_and_print(args: &DemoArgs, output: Output) -> Result<(), Exit> {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let steps = runtime.block_on(async {
+        // From now on, so that a signal never ends this process before its server.
+        let stop = stopped_or_hung_up();
         // Interrupted, the story is dropped, and its server with it.
         tokio::select! {
             played = play(scratch.path(), &data, output) => played,
-            _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted").into()),
+            () = stop => Err(anyhow::anyhow!("interrupted").into()),
         }
     })?;
     if let Some(file) = &args.steps_json {

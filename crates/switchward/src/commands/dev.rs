@@ -75,6 +75,9 @@ fn alone(args: DevArgs, output: Output) -> Result<(), Exit> {
     }
     tls::install_provider();
     private::begin();
+    if args.end_with_parent {
+        member::end_with_parent();
+    }
     let (folder, scratch) = data_folder(args.data_dir.as_ref())?;
     plan::refuse_cluster(&folder)?;
     let runtime = runtime::make()?;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::steps::Steps;
 use crate::args::Output;
 use crate::exit::Exit;
-use crate::node::stopped;
+use crate::node::stopped_or_hung_up;
 use servers::Servers;
 use story::ClusterStory;
 
@@ -21,7 +21,7 @@ pub(super) fn run(scratch: TempDir, output: Output) -> Result<Steps, Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         // From now on, so that a signal never ends this process before its servers.
-        let stop = stopped();
+        let stop = stopped_or_hung_up();
         let mut servers = Servers::launch(scratch.path())?;
         let mut story = ClusterStory::new(output);
         let played = tokio::select! {

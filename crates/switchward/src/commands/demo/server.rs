@@ -20,7 +20,11 @@ const READY_MAX: Duration = Duration::from_secs(60);
 /// How long one call may take.
 const CALL_MAX: Duration = Duration::from_secs(30);
 
-/// A running server. Dropping it kills it.
+/// The pause before a killed server is looked for again, and how often it is.
+const LOOK: Duration = Duration::from_millis(5);
+const LOOKS: usize = 1_000;
+
+/// A running server. Dropping it kills it, and waits for its end: what it still wrote would make its folder come back.
 pub(super) struct Server {
     child: Child,
     ready: Ready,
@@ -57,7 +61,8 @@ impl Server {
     pub(super) async fn start(files: &Files) -> anyhow::Result<Self> {
         let log = fs::File::options().create(true).append(true).open(&files.log);
         let mut child = Command::new(this_program()?)
-            .args(["dev", "--port", "0", "--clock", "manual", "--output", "json", "--data-dir"])
+            .args(["dev", "--port", "0", "--clock", "manual", "--output", "json"])
+            .args(["--end-with-parent", "--data-dir"])
             .arg(&files.data)
             // The contexts of the user are left alone.
             .env("SWITCHWARD_CONTEXTS", &files.contexts)
@@ -98,6 +103,19 @@ impl Server {
     /// Ends it as a power cut would end its process: with SIGKILL, in the middle of whatever it does.
     pub(super) async fn kill(&mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("failed to kill the server")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A process that has ended needs no kill.
+        let _ended = self.child.start_kill();
+        for _ in 0..LOOKS {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 }
 
