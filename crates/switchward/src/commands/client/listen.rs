@@ -17,19 +17,15 @@ pub(super) async fn run(on: On<Listen>, output: Output) -> Result<(), Exit> {
     }
     let talk = Talk::open(&on.connection, output).await?;
     let forward = listen.forward.clone();
+    // From now on, so that a signal never leaves the endpoint behind.
+    let stop = crate::node::stopped_or_hung_up();
     let mut receiver = Receiver::listen(listen.port, forward).await.map_err(Exit::failed)?;
     let name = format!("listen-{:08x}", rand::random::<u32>());
-    // From now on: a signal must not leave the endpoint behind.
-    let stopped = crate::node::stopped();
     let secret = register(&talk, &name, &listen, &receiver.url).await?;
     receiver.knows(&secret);
-    // Nor must an output that is closed.
-    let outcome = match begin(&talk, &name, &secret, &receiver.url) {
-        Ok(()) => tokio::select! {
-            outcome = receive(&mut receiver, output, listen.count) => outcome,
-            () = stopped => Ok(()),
-        },
-        Err(exit) => Err(exit),
+    let outcome = tokio::select! {
+        outcome = receive(&mut receiver, &name, &secret, output, listen.count) => outcome,
+        () = stop => Ok(()),
     };
     let request = v1::DeleteWebhookEndpointRequest { name, ..Default::default() };
     talk.client
@@ -52,17 +48,19 @@ async fn register(talk: &Talk, name: &str, listen: &Listen, url: &str) -> Result
     Ok(reply.await?.secret)
 }
 
-/// Prints where messages come in, and the secret that signs them.
-fn begin(talk: &Talk, name: &str, secret: &str, url: &str) -> Result<(), Exit> {
-    if talk.printer.is_json() {
-        return Ok(());
+/// Prints the endpoint, and then messages until `count` have arrived.
+async fn receive(
+    receiver: &mut Receiver,
+    name: &str,
+    secret: &str,
+    output: Output,
+    count: Option<u32>,
+) -> Result<(), Exit> {
+    if !output.json() {
+        let receives = cli::client::receives_events(&clean(&receiver.url));
+        print(&format!("{STRONG}{name}{STRONG:#} {receives}\n"))?;
+        print(&format!("signing secret  {}\n", clean(secret)))?;
     }
-    print(&format!("{STRONG}{name}{STRONG:#} {}\n", cli::client::receives_events(&clean(url))))?;
-    print(&format!("signing secret  {}\n", clean(secret)))
-}
-
-/// Prints messages until `count` have arrived.
-async fn receive(receiver: &mut Receiver, output: Output, count: Option<u32>) -> Result<(), Exit> {
     let mut left = count;
     while left != Some(0) {
         let message = receiver.next().await.map_err(Exit::failed)?;
