@@ -12,13 +12,12 @@ use std::path::{Path, PathBuf};
 use switchward_messages::cli::secrets::KEY_RING_COMMENT;
 use switchward_shard::KeysMissing;
 use switchward_state::seal::RingKey;
-use switchward_store::write_secret;
 use zeroize::Zeroizing;
 
 pub(crate) use reseal::follow;
 
 use crate::output::shell;
-use crate::private;
+use crate::{private, whole_file};
 
 /// The environment's name for the keys themselves.
 const VARIABLE: &str = "SWITCHWARD_KEYS";
@@ -167,7 +166,9 @@ pub(crate) fn create(file: &Path) -> anyhow::Result<RingKey> {
         Ok(_) => anyhow::bail!("{} already exists", file.display()),
     }
     let key = drawn();
-    write(file, std::slice::from_ref(&key))?;
+    let text = lines_of(std::slice::from_ref(&key));
+    let made = whole_file::create(file, text.as_bytes(), whole_file::PRIVATE);
+    made.with_context(|| format!("failed to write {}", file.display()))?;
     Ok(key)
 }
 
@@ -176,17 +177,23 @@ pub(crate) fn drawn() -> RingKey {
     RingKey::of(rand::random())
 }
 
-/// Writes a ring, the current key first, readable by its owner alone.
+/// Replaces the keys of a ring, the current one first. The server that reads the file must be able to read it still, so its
+/// owner and its mode stay.
 ///
 /// # Errors
 /// The file cannot be written.
 pub(crate) fn write(file: &Path, keys: &[RingKey]) -> anyhow::Result<()> {
+    let written = whole_file::rewrite(file, lines_of(keys).as_bytes());
+    written.with_context(|| format!("failed to write {}", file.display()))
+}
+
+fn lines_of(keys: &[RingKey]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(format!("# {KEY_RING_COMMENT}\n"));
     for key in keys {
         text.push_str(&key.reveal());
         text.push('\n');
     }
-    write_secret(file, text.as_bytes()).with_context(|| format!("failed to write {}", file.display()))
+    text
 }
 
 /// An error of opening sealed data, with the remedy if the ring lacks a key.
@@ -244,7 +251,11 @@ mod tests {
         write(&file, &[second.clone(), first.clone()]).unwrap();
         let ids: Vec<_> = read(&file).unwrap().iter().map(RingKey::id).collect();
         assert_eq!(ids, [second.id(), first.id()]);
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let mode = || file.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(), 0o600);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        write(&file, &[second, first]).unwrap();
+        assert_eq!(mode(), 0o640, "the group of a server reads it");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert!(read(&file).unwrap_err().to_string().contains("mode 644"));
     }

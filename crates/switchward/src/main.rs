@@ -39,6 +39,7 @@ mod sign_in;
 mod start_checks;
 mod telemetry;
 mod tls;
+mod whole_file;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,123 @@
+//! Files that commands write: each is there whole or not at all, also after a kill and after a power cut.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+use std::path::Path;
+use tempfile::NamedTempFile;
+
+/// The mode of a file for its owner alone.
+pub(crate) const PRIVATE: u32 = 0o600;
+/// The bits of a mode that are about the owner and the group.
+const OWNER_AND_GROUP: u32 = 0o770;
+
+/// Creates a file of this mode, less what the umask takes away.
+///
+/// # Errors
+/// Something has this name already, or the file cannot be written.
+pub(crate) fn create(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let file = written(path, content, mode)?;
+    file.persist_noclobber(path).map_err(|error| error.error)?;
+    sync_folder_of(path)
+}
+
+/// Writes a file for its owner alone. Replaces one of this name, also a symbolic link, and never follows it.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let file = written(path, content, PRIVATE)?;
+    file.persist(path).map_err(|error| error.error)?;
+    sync_folder_of(path)
+}
+
+/// Replaces what a private file holds. Who may read it stays the same: its owner, its group, and their bits of its mode. So
+/// does a symbolic link to it.
+///
+/// # Errors
+/// There is no such file, it cannot be written, or this process cannot give it to its owner.
+pub(crate) fn rewrite(path: &Path, content: &[u8]) -> io::Result<()> {
+    let path = path.canonicalize()?;
+    let old = path.metadata()?;
+    let file = written(&path, content, PRIVATE)?;
+    let new = file.as_file().metadata()?;
+    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+        fchown(file.as_file(), Some(old.uid()), Some(old.gid()))?;
+    }
+    file.as_file().set_permissions(Permissions::from_mode(old.mode() & OWNER_AND_GROUP))?;
+    file.as_file().sync_all()?;
+    file.persist(&path).map_err(|error| error.error)?;
+    sync_folder_of(&path)
+}
+
+/// A synced file beside this path, which is deleted when it is dropped.
+fn written(path: &Path, content: &[u8], mode: u32) -> io::Result<NamedTempFile> {
+    let mut making = tempfile::Builder::new();
+    let making = making.prefix(".new-").permissions(Permissions::from_mode(mode));
+    let mut file = making.tempfile_in(folder_of(path))?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    File::open(folder_of(path))?.sync_all()
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// A folder with a file of somebody, and a symbolic link to it.
+    fn linked() -> (tempfile::TempDir, [PathBuf; 2]) {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["theirs", "link"].map(|name| folder.path().join(name));
+        fs::write(&paths[0], "theirs").unwrap();
+        symlink(&paths[0], &paths[1]).unwrap();
+        (folder, paths)
+    }
+
+    #[test]
+    fn what_is_there_is_not_created_again() {
+        let (folder, [theirs, link]) = linked();
+        for path in [&theirs, &link] {
+            assert_eq!(create(path, b"ours", 0o644).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        }
+        assert_eq!(fs::read(&theirs).unwrap(), b"theirs");
+        let new = folder.path().join("new");
+        create(&new, b"ours", PRIVATE).unwrap();
+        assert_eq!((fs::read(&new).unwrap(), mode(&new)), (b"ours".to_vec(), PRIVATE));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "nothing else is left");
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_not_followed() {
+        let (_folder, [theirs, link]) = linked();
+        replace(&link, b"ours").unwrap();
+        assert_eq!(fs::read(&theirs).unwrap(), b"theirs");
+        assert_eq!((fs::read(&link).unwrap(), mode(&link)), (b"ours".to_vec(), PRIVATE));
+        assert!(!link.symlink_metadata().unwrap().is_symlink());
+    }
+
+    #[test]
+    fn a_file_that_is_rewritten_stays_where_it_is_and_open_to_whom_it_was() {
+        let (_folder, [theirs, link]) = linked();
+        fs::set_permissions(&theirs, Permissions::from_mode(0o640)).unwrap();
+        rewrite(&link, b"ours").unwrap();
+        assert_eq!((fs::read(&theirs).unwrap(), mode(&theirs)), (b"ours".to_vec(), 0o640));
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        fs::remove_file(&theirs).unwrap();
+        assert!(rewrite(&link, b"ours").is_err() && !theirs.exists());
+    }
+}
