@@ -3,7 +3,7 @@
 mod certs;
 mod claim;
 
-pub(super) use certs::make as make_certificates;
+pub(super) use certs::{AUTHORITY_FILES, make as make_certificates};
 
 use super::client;
 use crate::args::{ClusterArgs, ClusterCommand, Output};

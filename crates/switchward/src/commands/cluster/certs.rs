@@ -2,9 +2,8 @@
 
 use anyhow::Context as _;
 use serde_json::json;
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use switchward_messages::cli::cluster as texts;
@@ -14,17 +13,18 @@ use switchward_peer::{PeerName, cluster_id, cluster_text, is_reserved_host};
 use crate::args::{ClusterCerts, Output};
 use crate::exit::Exit;
 use crate::output::{Printer, count, print};
+use crate::whole_file::{self, PRIVATE};
 
 /// For how many days a new authority is valid.
 const AUTHORITY_DAYS: u32 = 3_650;
 /// The mode of a file that all may read.
 const PUBLIC: u32 = 0o644;
-/// The mode of a private key.
-const PRIVATE: u32 = 0o600;
 
 const AUTHORITY: &str = "ca.crt";
 const AUTHORITY_KEY: &str = "ca.key";
 const CLUSTER: &str = "cluster-id";
+/// The files of an authority, without which no certificate can be made.
+pub(in crate::commands) const AUTHORITY_FILES: [&str; 3] = [AUTHORITY, AUTHORITY_KEY, CLUSTER];
 
 /// A file to write.
 struct NewFile {
@@ -125,8 +125,7 @@ fn wanted(certs: &ClusterCerts) -> Result<Option<[u8; 16]>, Exit> {
 
 /// The cluster's id and the authority of the folder; `None` if it has none.
 fn existing(certs: &ClusterCerts) -> Result<Option<([u8; 16], Authority)>, Exit> {
-    let read = [AUTHORITY, AUTHORITY_KEY, CLUSTER].map(|name| read(&certs.dir.join(name)));
-    let [cert, key, cluster] = read;
+    let [cert, key, cluster] = AUTHORITY_FILES.map(|name| read(&certs.dir.join(name)));
     let (cert, key, cluster) = match (cert?, key?, cluster?) {
         (None, None, None) => return Ok(None),
         (Some(cert), Some(key), Some(cluster)) => (cert, key, cluster),
@@ -135,7 +134,9 @@ fn existing(certs: &ClusterCerts) -> Result<Option<([u8; 16], Authority)>, Exit>
                 "{} has only some of {AUTHORITY}, {AUTHORITY_KEY} and {CLUSTER}",
                 certs.dir.display()
             );
-            return Err(Exit::conflict(message).next("add the missing files, or set --dir to a new folder"));
+            return Err(Exit::conflict(message)
+                .next("add the missing files, or set --dir to a new folder")
+                .next("after an interrupted command, remove them and the keys beside them"));
         }
     };
     let cluster = cluster_id(cluster.trim())
@@ -159,23 +160,16 @@ fn read(path: &Path) -> Result<Option<String>, Exit> {
     }
 }
 
-/// Writes all files, or none if one of them exists.
+/// Writes all files, or none if one of them exists. Private keys come first: where a certificate is, its key is.
 fn write(dir: &Path, files: &[NewFile]) -> Result<(), Exit> {
     if let Some(file) = files.iter().find(|file| file.path.symlink_metadata().is_ok()) {
         let message = format!("{} already exists", file.path.display());
         return Err(Exit::conflict(message).next("remove it to replace it, or set --first to another number"));
     }
     fs::create_dir_all(dir).with_context(|| format!("failed to create {}", dir.display()))?;
-    for NewFile { path, text, mode } in files {
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(*mode)
-            .open(path)
-            .and_then(|mut file| {
-                file.write_all(text.as_bytes())?;
-                file.sync_all()
-            })
+    let (keys, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.mode == PRIVATE);
+    for NewFile { path, text, mode } in keys.into_iter().chain(others) {
+        whole_file::create(path, text.as_bytes(), *mode)
             .with_context(|| format!("failed to write {}", path.display()))?;
     }
     Ok(())
@@ -184,7 +178,7 @@ fn write(dir: &Path, files: &[NewFile]) -> Result<(), Exit> {
 fn report(cluster: &[u8; 16], files: &[NewFile], output: Output) -> Result<(), Exit> {
     let cluster = cluster_text(cluster);
     if output.json() {
-        let files: Vec<_> = files.iter().map(|file| &file.path).collect();
+        let files: Vec<_> = files.iter().map(|file| file.path.to_string_lossy()).collect();
         return print(&format!("{}\n", json!({ "cluster": cluster, "files": files })));
     }
     let mut text = format!("{}\n", texts::certificates_written(&cluster, &count(files.len(), "file")));
