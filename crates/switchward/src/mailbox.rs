@@ -18,6 +18,7 @@ use switchward_delivery::{
 };
 use switchward_machine::Time;
 use switchward_shard::Clock;
+use switchward_store::write_secret;
 
 use crate::page_guard::Token;
 pub(crate) use pages::{guarded, ingress, pages, whole, worded};
@@ -145,7 +146,7 @@ impl Mailbox {
         let last = kept.back().map_or(0, |kept| kept.number);
         if text.lines().count() != kept.len() || !(text.is_empty() || text.ends_with('\n')) {
             let whole: anyhow::Result<String> = kept.iter().map(|kept| Line::of(kept).text()).collect();
-            fs::write(&file, whole?).with_context(|| format!("failed to write {}", file.display()))?;
+            write_secret(&file, whole?.as_bytes())?;
         }
         let state = Arc::new(Mutex::new(State { last, kept }));
         Ok(Self { state, file: Arc::new(file), clock })

@@ -4,13 +4,15 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use switchward_store::write_secret;
 
 use super::opening::is_used;
 use super::ports::{FreePorts, is_free};
 use crate::args::ClusterCerts;
-use crate::commands::cluster::make_certificates;
+use crate::commands::cluster::{AUTHORITY_FILES, make_certificates};
 use crate::exit::Exit;
 use crate::member::{ClusterConfig, ProcessRole, ServerClocks, VOTERS};
 
@@ -85,6 +87,7 @@ impl Plan {
 
     fn make_certificates(&self) -> Result<(), Exit> {
         let dir = self.folder.join(CERTS);
+        self.clear_unfinished(&dir)?;
         let missing = self.servers.iter().filter(|slot| !dir.join(crt(slot.number)).exists());
         missing.into_iter().try_for_each(|slot| {
             let (dir, first) = (dir.clone(), slot.number);
@@ -100,6 +103,27 @@ impl Plan {
                 days: DAYS,
             })
         })
+    }
+
+    /// Removes what a start has left that was interrupted while it made certificates. They are written last: a key without
+    /// one, and a part of an authority that has made none, were never used.
+    fn clear_unfinished(&self, dir: &Path) -> anyhow::Result<()> {
+        let numbers = self.servers.iter().map(|slot| slot.number);
+        let without: Vec<u64> = numbers.filter(|number| !dir.join(crt(*number)).exists()).collect();
+        let mut left: Vec<PathBuf> = without.iter().map(|number| dir.join(key(*number))).collect();
+        let authority = AUTHORITY_FILES.map(|name| dir.join(name));
+        if without.len() == self.servers.len() && !authority.iter().all(|file| file.exists()) {
+            left.extend(authority);
+        }
+        for file in left {
+            match fs::remove_file(&file) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(error).with_context(|| format!("failed to remove {}", file.display()));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Where the servers listen for each other, by number.
@@ -134,7 +158,7 @@ impl Plan {
             address: None,
             ca_file: dir.join("ca.crt"),
             cert_file: dir.join(crt(slot.number)),
-            key_file: dir.join(format!("server-{}.key", slot.number)),
+            key_file: dir.join(key(slot.number)),
             peers,
             verify_minutes: None,
             voters: VOTERS,
@@ -150,8 +174,7 @@ impl Plan {
     pub(super) fn set_formed(&self) -> anyhow::Result<()> {
         let file = self.folder.join(FORMED);
         let servers = u64::try_from(self.servers.len())?;
-        fs::write(&file, serde_json::to_vec(&Formed { servers })?)
-            .with_context(|| format!("failed to write {}", file.display()))
+        Ok(write_secret(&file, &serde_json::to_vec(&Formed { servers })?)?)
     }
 }
 
@@ -162,6 +185,10 @@ pub(super) fn member_file(folder: &Path, server: u64) -> PathBuf {
 
 fn crt(server: u64) -> String {
     format!("server-{server}.crt")
+}
+
+fn key(server: u64) -> String {
+    format!("server-{server}.key")
 }
 
 /// The address of a server whose first one has this port.
@@ -225,6 +252,30 @@ mod tests {
         }
         assert!(plan.server(5).is_ok());
         assert_eq!(plan.server(6).unwrap_err(), "there is no server 6; there are 5");
+    }
+
+    #[test]
+    fn a_start_that_was_killed_while_it_made_certificates_can_be_repeated() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = made(folder.path(), 3).unwrap();
+        let at = |name: &str| plan.folder.join(CERTS).join(name);
+        let ca = fs::read(at("ca.crt")).unwrap();
+        let before = fs::read(at("server-2.key")).unwrap();
+        fs::remove_file(at("server-2.crt")).unwrap();
+        made(folder.path(), 3).unwrap();
+        assert_ne!(fs::read(at("server-2.key")).unwrap(), before);
+        assert_eq!(fs::read(at("ca.crt")).unwrap(), ca, "the others have certificates of it");
+        for number in 1..=3 {
+            fs::remove_file(at(&crt(number))).unwrap();
+        }
+        fs::remove_file(at("cluster-id")).unwrap();
+        made(folder.path(), 3).unwrap();
+        assert_ne!(fs::read(at("ca.crt")).unwrap(), ca);
+        // This is no interruption: the others have certificates of the authority that is gone.
+        fs::remove_file(at("ca.key")).unwrap();
+        fs::remove_file(at("server-3.crt")).unwrap();
+        assert!(made(folder.path(), 3).unwrap_err().contains("has only some of"));
+        assert!(at("ca.crt").exists() && at("server-1.key").exists());
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Which development cluster runs: a file beside the user's contexts names the one that was started last.
 
 use anyhow::Context as _;
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use switchward_store::write_secret;
 
 use super::control::runs;
 use super::crew::FOUNDER;
@@ -19,7 +22,7 @@ const FILE: &str = "dev-cluster";
 /// The note that a cluster runs. Dropping it removes the note, unless another cluster was started since.
 pub(super) struct Running {
     file: PathBuf,
-    folder: String,
+    folder: PathBuf,
 }
 
 impl Running {
@@ -31,15 +34,15 @@ impl Running {
         let contexts = Contexts::of_user()?;
         fs::create_dir_all(contexts.folder())
             .with_context(|| format!("failed to create {}", contexts.folder().display()))?;
-        let (file, folder) = (contexts.folder().join(FILE), folder.to_string_lossy().into_owned());
-        fs::write(&file, &folder).with_context(|| format!("failed to write {}", file.display()))?;
-        Ok(Self { file, folder })
+        let file = contexts.folder().join(FILE);
+        write_secret(&file, folder.as_os_str().as_bytes())?;
+        Ok(Self { file, folder: folder.to_owned() })
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if fs::read_to_string(&self.file).is_ok_and(|folder| folder == self.folder) {
+        if fs::read(&self.file).is_ok_and(|folder| folder == self.folder.as_os_str().as_bytes()) {
             // A note that stays names a folder where nobody listens.
             let _stays = fs::remove_file(&self.file);
         }
@@ -55,8 +58,8 @@ pub(super) fn find(named: Option<&Path>) -> Result<PathBuf, Exit> {
         return Ok(folder.to_owned());
     }
     let file = Contexts::of_user()?.folder().join(FILE);
-    match fs::read_to_string(&file) {
-        Ok(folder) => Ok(PathBuf::from(folder)),
+    match fs::read(&file) {
+        Ok(folder) => Ok(PathBuf::from(OsString::from_vec(folder))),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(none_runs()),
         Err(error) => Err(error).with_context(|| format!("failed to read {}", file.display()))?,
     }
