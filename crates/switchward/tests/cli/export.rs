@@ -1,6 +1,7 @@
 //! `switchward export`: whole, resumed where it was interrupted, and of one point in time while others write.
 
 use serde_json::{Value, json};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
@@ -136,6 +137,18 @@ fn a_file_that_is_there_is_left_alone() {
         assert!(ended.err.contains(says) && ended.out.is_empty(), "{ended:?}");
         assert_eq!(fs::read_to_string(path(name)).unwrap(), "mine\n");
     }
+    // A link that somebody else made is not followed, neither to the file nor to what is written beside it.
+    let theirs = path("theirs.jsonl");
+    fs::write(&theirs, "mine\n").unwrap();
+    let resume = r#"{"token":"","bytes":0,"records":0,"exportTime":null}"#;
+    fs::write(path("link.jsonl.resume"), resume).unwrap();
+    symlink(&theirs, path("link.jsonl")).unwrap();
+    export_to(&dev, &path("link.jsonl")).with_code(1);
+    symlink(&theirs, path("beside.jsonl.resume.new")).unwrap();
+    export_to(&dev, &path("beside.jsonl")).with_code(0);
+    symlink(path("link.jsonl.resume"), path("linked.jsonl.resume")).unwrap();
+    export_to(&dev, &path("linked.jsonl")).with_code(1);
+    assert_eq!(fs::read_to_string(&theirs).unwrap(), "mine\n");
     // A refused export leaves no files.
     let fresh = path("fresh.jsonl");
     let to = ["export", "--to", fresh.to_str().unwrap()];

@@ -4,16 +4,18 @@
 //! that position. Anything behind it is cut off when the export resumes.
 
 use anyhow::Context as _;
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use switchward_messages::cli;
 
 use super::Progress;
 use crate::exit::Exit;
+use crate::whole_file;
 
 /// An export is for its owner alone: it holds what people have written.
 const MODE: u32 = 0o600;
@@ -57,10 +59,11 @@ impl Resumable {
             let message = format!("the export in {} began with --at {began}", path.display());
             return Err(Exit::usage(message).next("omit --at to resume it"));
         }
-        let mut open = OpenOptions::new();
+        let mut options = OpenOptions::new();
         // It may have been interrupted before there was a file.
-        open.write(true).create(left.bytes == 0).truncate(false).mode(MODE);
-        let mut file = open.open(path).with_context(|| format!("failed to open {}", path.display()))?;
+        options.write(true).create(left.bytes == 0).truncate(false).mode(MODE);
+        let file = own(path, &mut options);
+        let mut file = file.with_context(|| format!("failed to open {}", path.display()))?;
         let length = file.metadata()?.len();
         if length < left.bytes {
             let (shown, wanted) = (path.display(), left.bytes);
@@ -157,6 +160,16 @@ fn broken(resume: &Path) -> Exit {
     Exit::usage(format!("{} is not a resume file", resume.display()))
 }
 
+/// Opens a file of this user. In a folder that others write to, such as /tmp, somebody could have made one of the expected
+/// name to read what is exported, or a link that has another file overwritten.
+fn own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)?;
+    if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it belongs to another user"));
+    }
+    Ok(file)
+}
+
 /// The path with something behind its name.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -166,7 +179,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 fn read(resume: &Path) -> Result<Option<Resume>, Exit> {
     use std::io::Read as _;
-    let file = match File::open(resume) {
+    let file = match own(resume, OpenOptions::new().read(true)) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(crate::args::files::unreadable(resume, &error)),
@@ -176,21 +189,7 @@ fn read(resume: &Path) -> Result<Option<Resume>, Exit> {
     serde_json::from_str(&text).map(Some).map_err(|_| broken(resume))
 }
 
-/// Replaces a file atomically.
 fn write(path: &Path, resume: &Resume) -> Result<(), Exit> {
-    let message = || format!("failed to write {}", path.display());
-    let half = beside(path, ".new");
     let text = serde_json::to_vec(resume).map_err(anyhow::Error::from)?;
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(MODE)
-        .open(&half)
-        .with_context(message)?;
-    file.write_all(&text).and_then(|()| file.sync_all()).with_context(message)?;
-    std::fs::rename(&half, path).with_context(message)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).with_context(message)?;
-    Ok(())
+    Ok(whole_file::replace(path, &text).with_context(|| format!("failed to write {}", path.display()))?)
 }
