@@ -29,6 +29,7 @@ mod values;
 mod webhooks;
 mod work;
 
+use clap::builder::{NonEmptyStringValueParser, TypedValueParser};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -257,13 +258,13 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<SocketAddr>,
     /// The data folder.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = path_in_text())]
     pub(crate) data_dir: Option<PathBuf>,
     /// The certificate chain (PEM).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path_in_text())]
     pub(crate) tls_cert: Option<PathBuf>,
     /// The private key of the certificate (PEM).
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path_in_text())]
     pub(crate) tls_key: Option<PathBuf>,
     /// Allow addresses other than loopback without TLS, for servers behind a TLS proxy.
     #[arg(long)]
@@ -274,6 +275,11 @@ pub(crate) struct ServerArgs {
     /// The log level, such as `info`, or a filter, such as `info,switchward_shard=debug`.
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<String>,
+}
+
+/// A path that a configuration can hold, which is text. Another one would name another file there.
+fn path_in_text() -> impl TypedValueParser<Value = PathBuf> {
+    NonEmptyStringValueParser::new().map(PathBuf::from)
 }
 
 /// Arguments of `doctor`.

@@ -1,8 +1,8 @@
 //! What a server prints for a program when it is ready: one line of JSON.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The line of a ready server.
 #[derive(Serialize)]
@@ -17,6 +17,7 @@ pub(crate) struct Ready {
     #[serde(flatten)]
     pub(crate) keys: Option<Keys>,
     /// Where everything is kept.
+    #[serde(serialize_with = "as_text")]
     pub(crate) data_dir: PathBuf,
     /// Whether it survives the server.
     pub(crate) durable: bool,
@@ -30,6 +31,11 @@ pub(crate) struct Keys {
     pub(crate) agent_key: String,
     pub(crate) person_key: String,
     pub(crate) worker_key: String,
+}
+
+/// JSON is text: what is no UTF-8 in a path is replaced.
+fn as_text<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&path.to_string_lossy())
 }
 
 impl Ready {

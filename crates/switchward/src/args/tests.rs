@@ -1,6 +1,8 @@
 mod shown;
 
 use clap::CommandFactory;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 use super::*;
@@ -17,6 +19,16 @@ fn refused(words: &[&str]) -> clap::error::ErrorKind {
 #[test]
 fn the_commands_are_sound() {
     Args::command().debug_assert();
+}
+
+#[test]
+fn a_path_that_the_configuration_cannot_hold_is_refused() {
+    let path = OsString::from_vec(b"/srv/\xff".to_vec());
+    for flag in ["--data-dir", "--tls-cert", "--tls-key"] {
+        let words: [OsString; 4] = ["switchward".into(), "server".into(), flag.into(), path.clone()];
+        let error = Args::try_parse_from(words).unwrap_err();
+        assert_eq!(error.kind(), clap::error::ErrorKind::InvalidUtf8, "{flag}");
+    }
 }
 
 #[test]

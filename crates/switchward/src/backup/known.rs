@@ -11,13 +11,17 @@ const LIST: &str = "BACKUPS";
 /// Notes that a backup was written here.
 ///
 /// # Errors
-/// The list cannot be written.
+/// The list cannot be written, or its path cannot be a line of it.
 pub(crate) fn note(data: &Path, backup: &Path) -> anyhow::Result<()> {
-    let backup = std::path::absolute(backup)?;
-    let Some(line) = backup.to_str().filter(|path| !path.contains('\n')) else { return Ok(()) };
-    let list = data.join(LIST);
+    let (backup, list) = (std::path::absolute(backup)?, data.join(LIST));
+    let line = backup.to_str().filter(|path| !path.contains(['\n', '\r']));
+    let line = line.with_context(|| format!("{} has no line for the path {backup:?}", list.display()))?;
     let file = std::fs::File::options().create(true).append(true).open(&list);
-    let written = file.and_then(|mut file| writeln!(file, "{line}"));
+    let written = file.and_then(|mut file| {
+        // At once: after half a line the next one would be no path.
+        file.write_all(format!("{line}\n").as_bytes())?;
+        file.sync_all()
+    });
     written.with_context(|| format!("failed to write {}", list.display()))
 }
 
@@ -58,5 +62,26 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         std::fs::write(data.path().join(LIST), b"/backups/\xff\n").unwrap();
         assert!(backups(data.path()).is_err());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    #[test]
+    fn a_backup_that_the_list_cannot_name_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        for odd in [&b"/backups/\xff"[..], b"/backups/a\nb", b"/backups/a\r"] {
+            let refused = note(folder.path(), Path::new(OsStr::from_bytes(odd))).unwrap_err();
+            assert!(refused.to_string().contains("BACKUPS has no line for the path"), "{refused}");
+        }
+        assert!(backups(folder.path()).is_empty());
+        for path in ["/backups/a b", "/backups/\u{e4}", "/backups/a b"] {
+            note(folder.path(), Path::new(path)).unwrap();
+        }
+        assert_eq!(backups(folder.path()), [PathBuf::from("/backups/a b"), PathBuf::from("/backups/\u{e4}")]);
     }
 }

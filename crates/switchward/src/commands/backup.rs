@@ -133,7 +133,7 @@ impl Progress {
 
 fn shown(folder: &Path, manifest: &BackupManifest, output: Output) -> Result<(), Exit> {
     if output.json() {
-        let report = json!({ "folder": folder, "manifest": manifest });
+        let report = json!({ "folder": folder.to_string_lossy(), "manifest": manifest });
         return print(&format!("{report}\n"));
     }
     print(&card(&facts(folder, manifest)))
@@ -167,8 +167,8 @@ fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
     let damaged: Vec<String> =
         files.filter_map(|file| check_backup(&backup, file).err()).map(|error| chain(&error)).collect();
     if output.json() {
-        let report =
-            json!({ "folder": folder, "ok": damaged.is_empty(), "damaged": damaged, "manifest": manifest });
+        let (folder, ok) = (folder.to_string_lossy(), damaged.is_empty());
+        let report = json!({ "folder": folder, "ok": ok, "damaged": damaged, "manifest": manifest });
         print(&format!("{report}\n"))?;
     } else {
         let files = match damaged.len() {

@@ -32,7 +32,7 @@ fn write(program: &Command, dir: &Path, output: Output) -> Result<(), Exit> {
     let mut files = Vec::new();
     write_below(program, dir, &mut files)?;
     if output.json() {
-        return print(&format!("{}\n", serde_json::json!({ "dir": dir, "files": files })));
+        return print(&format!("{}\n", serde_json::json!({ "dir": dir.to_string_lossy(), "files": files })));
     }
     print(&format!(
         "wrote {} to {}\n",

@@ -58,7 +58,7 @@ fn rotate(file: &Path, output: Output) -> Result<(), Exit> {
 fn report(file: &Path, ids: &[RingKeyId], output: Output, sentence: &str) -> Result<(), Exit> {
     if output.json() {
         let ids: Vec<String> = ids.iter().map(RingKeyId::to_string).collect();
-        return print(&format!("{}\n", json!({ "file": file, "keys": ids })));
+        return print(&format!("{}\n", json!({ "file": file.to_string_lossy(), "keys": ids })));
     }
     print(&format!("{}\n", clean(sentence)))
 }

@@ -1,5 +1,8 @@
 //! Wrong commands, and commands without a server.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+
 use crate::support::{Ended, folder, private, program, run};
 
 #[test]
@@ -83,6 +86,18 @@ fn what_is_typed_wrongly_ends_with_2() {
         let ended = run(words.split(' ')).with_code(2);
         assert!(ended.err.starts_with("error: ") || ended.err.contains("Usage:"), "{words}: {ended:?}");
         assert_eq!(ended.out, "", "{words}");
+    }
+}
+
+#[test]
+fn a_path_that_is_no_text_is_printed_as_far_as_it_is() {
+    let folder = folder(&[]);
+    let ring = folder.path().join(OsStr::from_bytes(b"ring\xff")).into_os_string();
+    for verb in ["create", "rotate"] {
+        let words: [OsString; 5] = ["secrets".into(), verb.into(), ring.clone(), "-o".into(), "json".into()];
+        let ended = run(words).with_code(0);
+        let shown = ended.json()["file"].as_str().is_some_and(|file| file.ends_with("ring\u{fffd}"));
+        assert!(shown, "{ended:?}");
     }
 }
 

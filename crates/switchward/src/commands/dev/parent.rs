@@ -44,6 +44,9 @@ pub(super) fn run(args: DevArgs, output: Output) -> Result<(), Exit> {
         bus::check()?;
     }
     let (folder, scratch) = data_folder(args.data_dir.as_ref())?;
+    if folder.to_str().is_none() {
+        return Err(Exit::usage("the path of the data folder of several servers must be UTF-8"));
+    }
     let plan = Plan::make(folder, args.servers, args.port)?;
     let served = runtime::make()?.block_on(serve(args, plan, output));
     drop(scratch);
