@@ -49,16 +49,14 @@ impl<R: Read> Frames<R> {
     /// The other side went away, or sends something else.
     pub(crate) fn next(&mut self) -> anyhow::Result<Frame> {
         let mut head = [0; 5];
-        self.0
-            .read_exact(&mut head)
-            .map_err(|error| anyhow::anyhow!("the server closed the connection: {error}"))?;
+        self.0.read_exact(&mut head).map_err(|error| broken(&error))?;
         let size = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
         anyhow::ensure!(
             size <= FRAME_BYTES_MAX,
             "a frame of {size} bytes is over the limit of {FRAME_BYTES_MAX}"
         );
         let mut bytes = vec![0; size];
-        self.0.read_exact(&mut bytes)?;
+        self.0.read_exact(&mut bytes).map_err(|error| broken(&error))?;
         Ok(match head[0] {
             BEGIN => Frame::Begin(String::from_utf8(bytes)?),
             DATA => Frame::Data(bytes),
@@ -69,6 +67,15 @@ impl<R: Read> Frames<R> {
             tag => anyhow::bail!("unknown frame tag {tag}"),
         })
     }
+}
+
+/// The error of an answer that does not come to its end.
+fn broken(error: &io::Error) -> anyhow::Error {
+    // What a socket with a time limit says when that is over.
+    if [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut].contains(&error.kind()) {
+        return anyhow::anyhow!("the server does not respond on its control socket");
+    }
+    anyhow::anyhow!("the server closed the connection: {error}")
 }
 
 /// Writes them, until the server is to stop.
@@ -171,6 +178,15 @@ mod tests {
         assert!(got == expected, "every byte, in order");
         assert_eq!(sending.join().unwrap().to_string(), "the server is stopping");
         assert!(frames.next().unwrap_err().to_string().contains("closed the connection"));
+    }
+
+    #[test]
+    fn a_server_that_is_silent_is_not_one_that_is_gone() {
+        let (_ours, theirs) = UnixStream::pair().unwrap();
+        // A read that would wait ends as one does that has waited too long.
+        theirs.set_nonblocking(true).unwrap();
+        let error = Frames::new(theirs).next().unwrap_err().to_string();
+        assert_eq!(error, "the server does not respond on its control socket");
     }
 
     #[test]
