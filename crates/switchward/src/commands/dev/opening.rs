@@ -145,7 +145,17 @@ pub(super) async fn listen(port: u16) -> anyhow::Result<TcpListener> {
 pub(super) fn ring(folder: &Path, data: &Path) -> anyhow::Result<(KeyRing, KeyRingLocation)> {
     let location = KeyRingLocation::find(None, folder);
     // A folder whose key ring was lost does not get a new one.
-    let keys = if is_used(data) { location.read_if_there()? } else { location.read_or_create()? };
+    let keys = if is_used(data) {
+        location.read_if_there()?
+    } else {
+        // Parents of the data folder that are missing are made, and the ring is made before it.
+        if let KeyRingLocation::Beside(file) = &location
+            && let Some(parent) = file.parent()
+        {
+            fs::create_dir_all(parent).with_context(|| format!("failed to create {}", parent.display()))?;
+        }
+        location.read_or_create()?
+    };
     Ok((KeyRing::of(keys), location))
 }
 
@@ -170,4 +180,19 @@ pub(super) fn delivery() -> anyhow::Result<DeliveryConfig> {
     delivery.waits_ms()?;
     delivery.check_worker()?;
     Ok(delivery)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_whose_parents_are_missing_gets_a_key_ring_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("a/b/data");
+        let (keys, location) = ring(&data, &data).unwrap();
+        assert!(keys.current().is_some());
+        let file = location.file().unwrap();
+        assert!(file.is_file() && file.parent() == data.parent(), "{file:?}");
+    }
 }
