@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use std::collections::HashSet;
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 /// The list in the data folder, one path a line.
@@ -18,6 +19,11 @@ pub(crate) fn note(data: &Path, backup: &Path) -> anyhow::Result<()> {
     let line = line.with_context(|| format!("{} has no line for the path {backup:?}", list.display()))?;
     let file = std::fs::File::options().create(true).append(true).open(&list);
     let written = file.and_then(|mut file| {
+        let (own, theirs) = (file.metadata()?, std::fs::metadata(data)?);
+        // Made by root, it could be neither read nor continued by the server's user.
+        if own.uid() != theirs.uid() {
+            fchown(&file, Some(theirs.uid()), Some(theirs.gid()))?;
+        }
         // At once: after half a line the next one would be no path.
         file.write_all(format!("{line}\n").as_bytes())?;
         file.sync_all()
