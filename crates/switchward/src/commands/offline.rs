@@ -2,7 +2,8 @@
 //! server's log, as the running server would create them.
 
 use anyhow::Context as _;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchward_api::v1;
 use switchward_gateway::{Api, Refusal, services::first};
@@ -84,13 +85,22 @@ impl ServerFolder {
     /// Checks that a server has used the folder before.
     ///
     /// # Errors
-    /// It is not a data folder.
+    /// It is not a data folder, or this user may not enter it.
     pub(super) fn is_there(&self) -> Result<(), Exit> {
-        if self.data.join("FORMAT").is_file() {
-            return Ok(());
+        match std::fs::metadata(self.data.join("FORMAT")) {
+            Ok(format) if format.is_file() => Ok(()),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(closed(&self.data, error)),
+            Ok(_) | Err(_) => {
+                Err(Exit::missing(format!("{} is not a server's data folder", self.data.display())))
+            }
         }
-        Err(Exit::missing(format!("{} is not a server's data folder", self.data.display())))
     }
+}
+
+/// The error of a data folder that this user may not enter.
+fn closed(data: &Path, error: std::io::Error) -> Exit {
+    let error = anyhow::Error::from(error).context(format!("failed to enter {}", data.display()));
+    Exit::failed(error).next("run this command as the server's user")
 }
 
 /// What a command wants of the data folder.
@@ -219,4 +229,26 @@ fn of_member(data: &DataDir, member: &ClusterIdentity, purpose: Purpose) -> Exit
 
 fn refused(refusal: Refusal) -> Exit {
     Exit::refused(&Status::from(refusal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looked_at(data: PathBuf) -> Result<(), String> {
+        let keys = KeyRingLocation::find(None, &data);
+        let folder = ServerFolder { data, keys, shards: None };
+        folder.is_there().map_err(|exit| exit.message().to_owned())
+    }
+
+    #[test]
+    fn a_folder_that_may_not_be_entered_is_not_called_one_of_no_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = looked_at(folder.path().to_owned()).unwrap_err();
+        assert!(none.ends_with("is not a server's data folder"), "{none}");
+        std::fs::write(folder.path().join("FORMAT"), "1").unwrap();
+        assert_eq!(looked_at(folder.path().to_owned()), Ok(()));
+        let refused = closed(folder.path(), std::io::Error::from(ErrorKind::PermissionDenied));
+        assert!(refused.message().starts_with("failed to enter "), "{refused:?}");
+    }
 }
