@@ -27,6 +27,7 @@ use process::KeyCheck;
 pub(crate) use running::server_at;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::pin::Pin;
 use switchward_gateway::ConnectionLimits;
 use switchward_messages::cli::dev as texts;
 
@@ -44,6 +45,9 @@ const TENANT: &str = "dev";
 pub(crate) const PERSON: &str = "person@switchward.localhost";
 /// The default log level.
 const LEVEL: &str = "warn";
+
+/// Done when a signal has come that stops the server.
+type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Serves until it is stopped, or carries out a command about a cluster that runs.
 pub(crate) fn run(mut args: DevArgs, output: Output) -> Result<(), Exit> {
@@ -78,10 +82,13 @@ fn alone(args: DevArgs, output: Output) -> Result<(), Exit> {
     if args.end_with_parent {
         member::end_with_parent();
     }
+    let runtime = runtime::make()?;
+    // From now on, so that a temporary folder is deleted also if a signal comes before the server is ready.
+    let stop: Option<Stop> =
+        args.data_dir.is_none().then(|| runtime.block_on(async { Box::pin(stopped()) as Stop }));
     let (folder, scratch) = data_folder(args.data_dir.as_ref())?;
     plan::refuse_cluster(&folder)?;
-    let runtime = runtime::make()?;
-    let served = runtime.block_on(serve(args, folder, output));
+    let served = runtime.block_on(serve(args, folder, output, stop));
     // The store closes when the last task is gone, and its files must be there until then.
     drop(runtime);
     drop(scratch);
@@ -94,7 +101,7 @@ fn start_logging() -> anyhow::Result<telemetry::Telemetry> {
     telemetry::start(&level)
 }
 
-async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result<()> {
+async fn serve(args: DevArgs, folder: PathBuf, output: Output, stop: Option<Stop>) -> anyhow::Result<()> {
     let _telemetry = start_logging()?;
     // A terminal that closes does not end the server.
     let following = tokio::spawn(tls::follow(None, hangups()));
@@ -127,13 +134,13 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output) -> anyhow::Result
         durable: args.data_dir.is_some(),
         clock: args.clock.name(),
     };
-    let stopped = stopped();
+    let stop = stop.unwrap_or_else(|| Box::pin(stopped()));
     if output.json() {
         ready.print()?;
     } else {
         announce(&ready, &contexts, &delivery)?;
     }
-    let served = node.serve(Some(listener), Some(metrics), None, ConnectionLimits::default(), stopped).await;
+    let served = node.serve(Some(listener), Some(metrics), None, ConnectionLimits::default(), stop).await;
     following.abort();
     served?;
     words::stopped(output);

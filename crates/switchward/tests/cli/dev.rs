@@ -241,6 +241,18 @@ fn what_is_wrong_with_a_model_names_it_and_nothing_else() {
 }
 
 #[test]
+fn a_server_that_is_stopped_while_it_starts_leaves_no_folder() {
+    let home = folder(&[("tmp/other.txt", "")]);
+    let child = at_home(home.path()).args(["dev", "--port", "0"]).stdout(Stdio::piped()).spawn();
+    let mut process = Process(child.expect("the server starts"));
+    while scratch(home.path()).is_empty() {
+        assert!(process.0.try_wait().expect("it can be waited for").is_none(), "it ended");
+    }
+    assert_eq!(process.stop(), Some(0));
+    assert_eq!(scratch(home.path()), [] as [PathBuf; 0]);
+}
+
+#[test]
 fn a_server_that_was_stopped_says_so() {
     let home = folder(&[("tmp/other.txt", "")]);
     let mut dev = Fresh::start(home.path());
