@@ -177,9 +177,15 @@ impl Contexts {
         }
     }
 
-    fn make_folder(&self) -> anyhow::Result<()> {
+    /// Makes the folder, unless it is there.
+    ///
+    /// # Errors
+    /// It cannot be made; the error says which variable names another one.
+    pub(crate) fn make_folder(&self) -> anyhow::Result<()> {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        made.with_context(|| format!("failed to create {}", self.folder.display()))
+        made.with_context(|| {
+            format!("failed to create {}; set SWITCHWARD_CONTEXTS to another folder", self.folder.display())
+        })
     }
 }
 
@@ -216,6 +222,16 @@ mod tests {
         assert!(contexts.load("b-agent").unwrap_err().to_string().contains("mode 644"));
         assert!(contexts.delete("b-agent").unwrap() && !contexts.delete("b-agent").unwrap());
         assert_eq!(contexts.current().unwrap(), None, "what is gone is not in use");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_no_dead_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("home");
+        fs::write(&file, "").unwrap();
+        let contexts = Contexts { folder: file.join("contexts") };
+        let error = contexts.save("dev-agent", &context("k")).unwrap_err().to_string();
+        assert!(error.ends_with("; set SWITCHWARD_CONTEXTS to another folder"), "{error}");
     }
 
     #[test]

@@ -32,8 +32,7 @@ impl Running {
     /// The file cannot be written.
     pub(super) fn note(folder: &Path) -> anyhow::Result<Self> {
         let contexts = Contexts::of_user()?;
-        fs::create_dir_all(contexts.folder())
-            .with_context(|| format!("failed to create {}", contexts.folder().display()))?;
+        contexts.make_folder()?;
         let file = contexts.folder().join(FILE);
         write_secret(&file, folder.as_os_str().as_bytes())?;
         Ok(Self { file, folder: folder.to_owned() })
