@@ -94,6 +94,16 @@ impl Exit {
         Self::new(FAILED, Cause::Ours(format!("{error:#}")))
     }
 
+    /// Lets a command go on whose output is closed and whose exit code says what came of it, or that has more to do: a denied
+    /// call must not end with success because nobody reads that it is denied.
+    ///
+    /// # Errors
+    /// It is another end.
+    pub(crate) fn unless_output_closed(self) -> Result<(), Self> {
+        let closed = self.0.code == 0 && matches!(self.0.cause, Cause::Reported);
+        if closed { Ok(()) } else { Err(self) }
+    }
+
     /// Ends with a usage error.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(USAGE, Cause::Ours(message.into()))

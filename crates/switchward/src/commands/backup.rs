@@ -169,7 +169,7 @@ fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
     if output.json() {
         let (folder, ok) = (folder.to_string_lossy(), damaged.is_empty());
         let report = json!({ "folder": folder, "ok": ok, "damaged": damaged, "manifest": manifest });
-        print(&format!("{report}\n"))?;
+        print(&format!("{report}\n")).or_else(Exit::unless_output_closed)?;
     } else {
         let files = match damaged.len() {
             0 => format!("{GOOD}{}{GOOD:#}", texts::COMPLETE),
@@ -177,7 +177,7 @@ fn verify(folder: &Path, output: Output) -> Result<(), Exit> {
         };
         let mut facts = facts(folder, manifest);
         facts.push(("files", files));
-        print(&card(&facts))?;
+        print(&card(&facts)).or_else(Exit::unless_output_closed)?;
     }
     if damaged.is_empty() { Ok(()) } else { Err(Exit::reported(FINDINGS)) }
 }

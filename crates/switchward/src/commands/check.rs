@@ -53,7 +53,7 @@ pub(crate) fn run(args: &CheckArgs, output: Output) -> Result<(), Exit> {
     }
     together(&mut tally.checked);
     for checked in &tally.checked {
-        report(checked, args, output)?;
+        report(checked, args, output).or_else(Exit::unless_output_closed)?;
     }
     tally.end(args, output).map_err(|exit| exit.in_format(output))
 }
@@ -92,7 +92,7 @@ impl Tally {
             if self.left_out > 0 {
                 line.push_str(&format!("; {}", skipped(&count(self.left_out, "other file"))));
             }
-            print(&format!("{line}\n"))?;
+            print(&format!("{line}\n")).or_else(Exit::unless_output_closed)?;
         }
         if let Some(exit) = self.unread {
             return Err(exit);

@@ -135,13 +135,14 @@ fn tenants(config: &Config) -> Option<CheckResult> {
 
 fn report(found: &[CheckResult], output: Output) -> Result<(), Exit> {
     let failed = found.iter().any(|it| it.status == CheckStatus::Fail);
-    print(&match output {
+    let printed = print(&match output {
         Output::Text => text(found),
         Output::Json => {
             format!("{}\n", json!({ "ok": !failed, "checks": found.iter().map(object).collect::<Vec<_>>() }))
         }
         Output::Jsonl => found.iter().map(|it| format!("{}\n", object(it))).collect(),
-    })?;
+    });
+    printed.or_else(Exit::unless_output_closed)?;
     if failed { Err(Exit::reported(FINDINGS)) } else { Ok(()) }
 }
 

@@ -63,11 +63,13 @@ fn by_ending(to: &Path) -> Result<Picture, Exit> {
 
 /// Prints the findings of a definition with errors, as JSON or on the standard error.
 fn unsound(name: &str, compiled: &Compiled, bytes: &[u8], output: Output) -> Result<(), Exit> {
-    if output.json() {
-        print(&format!("{}\n", render_json(name, compiled.format, &compiled.findings)))?;
+    let printed = if output.json() {
+        print(&format!("{}\n", render_json(name, compiled.format, &compiled.findings)))
     } else {
-        anstream::stderr().lock().write_all(findings(&compiled.findings, bytes).as_bytes())?;
-    }
+        let found = findings(&compiled.findings, bytes);
+        anstream::stderr().lock().write_all(found.as_bytes()).map_err(Exit::from)
+    };
+    printed.or_else(Exit::unless_output_closed)?;
     Err(Exit::reported(FINDINGS))
 }
 

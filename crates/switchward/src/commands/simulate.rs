@@ -21,7 +21,8 @@ struct Tally {
 pub(crate) fn run(args: &SimulateArgs, output: Output) -> Result<(), Exit> {
     let mut tally = Tally::default();
     for path in &args.files {
-        one(path, args, output, &mut tally).map_err(|exit| exit.in_format(output))?;
+        let seen = one(path, args, output, &mut tally).or_else(Exit::unless_output_closed);
+        seen.map_err(|exit| exit.in_format(output))?;
     }
     tally.end(args, output)
 }
@@ -37,7 +38,7 @@ impl Tally {
             if unreadable > 0 {
                 parts.push(format!("{PROBLEM}{unreadable} unreadable{PROBLEM:#}"));
             }
-            print(&format!("{}\n", parts.join(", ")))?;
+            print(&format!("{}\n", parts.join(", "))).or_else(Exit::unless_output_closed)?;
         }
         match (unreadable, failed) {
             (0, 0) => Ok(()),

@@ -58,7 +58,7 @@ fn play(args: &TestArgs, output: Output) -> Result<(), Exit> {
         if live && !matches!(played.end, End::Held) {
             anstream::eprint!("\r\x1b[2K");
         }
-        print_result(&played, output)?;
+        print_result(&played, output).or_else(Exit::unless_output_closed)?;
         all.push(played);
     }
     if live {
@@ -149,7 +149,7 @@ fn end(all: &[Played], took: Duration, output: Output) -> Result<(), Exit> {
         if unreadable > 0 {
             parts.push(format!("{PROBLEM}{unreadable} unreadable{PROBLEM:#}"));
         }
-        print(&format!("{}\n", parts.join(", ")))?;
+        print(&format!("{}\n", parts.join(", "))).or_else(Exit::unless_output_closed)?;
     }
     match (unreadable, failed) {
         (0, 0) => Ok(()),

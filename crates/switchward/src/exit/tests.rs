@@ -84,3 +84,12 @@ fn a_reader_that_went_away_is_no_failure() {
     assert_eq!(Exit::failed(gone).0.code, 0);
     assert_eq!(Exit::failed(anyhow::anyhow!("odd")).0.code, 1);
 }
+
+#[test]
+fn only_a_closed_output_is_passed_over() {
+    let gone = std::io::Error::from(ErrorKind::BrokenPipe);
+    assert!(Exit::from(gone).unless_output_closed().is_ok());
+    for exit in [Exit::reported(DENIED), Exit::failed(anyhow::anyhow!("odd"))] {
+        assert!(exit.unless_output_closed().is_err());
+    }
+}

@@ -137,6 +137,15 @@ fn a_reader_that_went_away_is_no_failure() {
     assert_eq!(ended.err, "");
 }
 
+#[test]
+fn errors_end_with_5_also_if_nobody_reads_them() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let folder = folder(&[("bad.json", BAD)]);
+    let path = folder.path().join("bad.json");
+    Ended::printing_to(writer, program().arg("check").arg(&path)).with_code(5);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_one() {

@@ -49,6 +49,12 @@ fn a_development_server_denies_by_default_if_it_is_configured_to() {
     dev.run(&["start", "talk", "--key", "talk-7"]).with_code(0);
     let denied = dev.run(&["authorize", "talk-7", "bash"]).with_code(6);
     assert!(denied.out.contains("the server's configuration denies by default"), "{denied:?}");
+    // It is denied also if nobody reads that it is: callers go by the exit code.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = dev.command();
+    command.args(["authorize", "talk-7", "bash"]).env("SWITCHWARD_CONTEXT", "dev-agent");
+    Ended::printing_to(writer, &mut command).with_code(6);
     let explained = dev.run(&["explain", "talk-7", "bash"]).with_code(0);
     assert!(explained.out.contains("set in the server's configuration"), "{explained:?}");
 }

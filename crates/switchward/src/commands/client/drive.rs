@@ -140,7 +140,9 @@ pub(super) async fn authorize(talk: &Talk, authorize: Authorize) -> Result<(), E
         .client
         .call(request, |mut it, request| async move { it.policy.authorize_tool_call(request).await });
     let reply = reply.await?;
-    talk.printer.message("AuthorizeToolCallResponse", &reply, || authorized(&call.capability, &reply))?;
+    let printed =
+        talk.printer.message("AuthorizeToolCallResponse", &reply, || authorized(&call.capability, &reply));
+    printed.or_else(Exit::unless_output_closed)?;
     decided(talk, &reply, cli::client::REPEAT_CALL).await
 }
 
@@ -163,7 +165,8 @@ pub(super) async fn send(talk: &Talk, mail: SendMail) -> Result<(), Exit> {
         talk.client.call(request, |mut it, request| async move { it.policy.send_email(request).await });
     let reply = reply.await?;
     let call = reply.call.clone().unwrap_or_default();
-    talk.printer.message("SendEmailResponse", &reply, || authorized("a mail", &call))?;
+    let printed = talk.printer.message("SendEmailResponse", &reply, || authorized("a mail", &call));
+    printed.or_else(Exit::unless_output_closed)?;
     decided(talk, &call, cli::client::REPEAT_MAIL).await
 }
 

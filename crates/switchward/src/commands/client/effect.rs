@@ -56,7 +56,8 @@ async fn retry(talk: &Talk, of: NamedEffect) -> Result<(), Exit> {
         Some(effect) => shown(effect),
         None => card(&[("effect", clean(&of.name)), ("status", cli::client::NOTHING_TO_SEND.to_owned())]),
     };
-    talk.printer.message("RetryEffectResponse", &reply, text)?;
+    let printed = talk.printer.message("RetryEffectResponse", &reply, text);
+    printed.or_else(Exit::unless_output_closed)?;
     if reply.effect.as_ref().is_some_and(|effect| effect.kind == NOTICE) {
         talk.printer.advice("switchward directory put FILE   (the directory leads to nobody)");
         return Err(Exit::reported(WAITING));

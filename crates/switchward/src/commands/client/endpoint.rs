@@ -112,7 +112,7 @@ async fn ping(talk: &Talk, ping: PingEndpoint) -> Result<(), Exit> {
         it.endpoints.ping_webhook_endpoint(request).await
     });
     let reply = reply.await?;
-    talk.printer.message("PingWebhookEndpointResponse", &reply, || {
+    let printed = talk.printer.message("PingWebhookEndpointResponse", &reply, || {
         let took = reply.duration.map(show::length).unwrap_or_default();
         let outcome = if reply.code.is_empty() {
             "accepted".to_owned()
@@ -129,7 +129,8 @@ async fn ping(talk: &Talk, ping: PingEndpoint) -> Result<(), Exit> {
             ("duration", format!("{} ms", took.as_millis())),
             ("body", clean(&reply.body)),
         ])
-    })?;
+    });
+    printed.or_else(Exit::unless_output_closed)?;
     if reply.code.is_empty() { Ok(()) } else { Err(Exit::reported(1)) }
 }
 

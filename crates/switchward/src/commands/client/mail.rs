@@ -52,13 +52,12 @@ fn report(brought: Brought, output: Output) -> Result<(), Exit> {
         status => return Err(Exit::answered(status, word("message"))),
     }
     let (outcome, why) = (word("outcome"), word("why"));
-    if output.json() {
-        print(&format!("{said}\n"))?;
-    } else if why.is_empty() {
-        print(&format!("{}\n", clean(outcome)))?;
-    } else {
-        print(&format!("{}: {}\n", clean(outcome), clean(why)))?;
-    }
+    let line = match (output.json(), why) {
+        (true, _) => said.to_string(),
+        (false, "") => clean(outcome),
+        (false, why) => format!("{}: {}", clean(outcome), clean(why)),
+    };
+    print(&format!("{line}\n")).or_else(Exit::unless_output_closed)?;
     if outcome == "quarantined" { Err(Exit::quarantined()) } else { Ok(()) }
 }
 

@@ -69,7 +69,8 @@ pub(super) async fn complete(talk: &Talk, complete: CompleteWork) -> Result<(), 
             head + &card(&[("message", clean(&reply.message))])
         }
     };
-    talk.printer.message("CompleteWorkResponse", &reply, text)?;
+    let printed = talk.printer.message("CompleteWorkResponse", &reply, text);
+    printed.or_else(Exit::unless_output_closed)?;
     if reply.accepted { Ok(()) } else { Err(Exit::reported(FINDINGS)) }
 }
 

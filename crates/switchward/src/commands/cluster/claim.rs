@@ -41,7 +41,8 @@ pub(super) fn init(init: ClusterInit, output: Output) -> Result<(), Exit> {
                 config: init.config,
                 shards: None,
             };
-            runtime::make()?.block_on(offline::create_tenant(create, output))?;
+            let made = runtime::make()?.block_on(offline::create_tenant(create, output));
+            made.or_else(Exit::unless_output_closed)?;
         }
         None if !is_used(&config.data_dir) && config.tenants.is_empty() => {
             return Err(Exit::usage(

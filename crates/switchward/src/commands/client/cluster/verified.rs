@@ -26,12 +26,13 @@ pub(super) async fn run(talk: &Talk, groups: &[u64]) -> Result<(), Exit> {
             .call(request, |mut it, request| async move { it.cluster.verify_group(request).await })
             .await?;
         if talk.printer.is_json() {
-            talk.printer.message("VerifyGroupResponse", &reply, String::new)?;
+            let printed = talk.printer.message("VerifyGroupResponse", &reply, String::new);
+            printed.or_else(Exit::unless_output_closed)?;
         }
         seen.push(reply);
     }
     if !talk.printer.is_json() {
-        crate::output::print(&text(&seen))?;
+        crate::output::print(&text(&seen)).or_else(Exit::unless_output_closed)?;
     }
     if seen.iter().all(|group| servers(group, Comparison::Differs).is_empty()) {
         return Ok(());
