@@ -9,13 +9,17 @@
 //!   journal that holds the same rows is deleted. An ingestion is synced and becomes visible as a whole.
 //! - A crash inside the very first creation leaves a folder that fjall can neither open nor create: it is
 //!   emptied here, which is safe because nothing was ever stored in it.
+//! - A table is synced before the version that names it, and a version before it is named the current one. What no
+//!   version names, and any version but the current one, is removed at the next opening. So no file is read whose
+//!   sync has failed, except for a journal: `journal.rs` writes it again.
+//! - The folder of a new keyspace is synced, and not its entry in the one above: that is done here.
 //! - After a failed write or sync every later write fails (`Poisoned`).
 //! - Damage in the middle of a journal that hits an entry's tag, and not its content, cuts off silently all
 //!   that follows in this journal: `journal.rs` finds it.
 
 use crate::{
     StoreError,
-    files::{entries, failed, make_dir},
+    files::{entries, failed, make_dir, sync_dir},
     journal::{self, Synced},
     limits::DATABASE_FILES_MAX,
     workers,
@@ -47,7 +51,15 @@ pub(crate) fn open(folder: &Path, settings: &Settings) -> Result<Database, Store
     let open = || workers::giving_way(as_configured);
     // fjall would continue with the next journal if one has lost its end.
     journal::repair(folder, settings.synced)?;
-    open().map_err(StoreError::database("open a database"))
+    let database = open().map_err(StoreError::database("open a database"))?;
+    // An earlier process may have ended before it had done so.
+    sync_keyspaces(folder)?;
+    Ok(database)
+}
+
+/// Makes the entries of the keyspaces' folders durable: one without it may vanish with its rows.
+pub(crate) fn sync_keyspaces(folder: &Path) -> Result<(), StoreError> {
+    sync_dir(&folder.join("keyspaces"))
 }
 
 /// Empties the folder if no keyspace was ever created in it (the first one comes with the database).

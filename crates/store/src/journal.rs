@@ -8,16 +8,28 @@
 //! can be restored from the log, and the reader of the database sees how far it goes. Damage to what was synced is an
 //! error that names the position.
 //!
-//! A journal is synced before the next one is begun, so that only the newest one can have been torn. How much of that
-//! one was synced is known, with the digest of its bytes: the checksum of a batch leaves its sequence number out.
+//! A journal is synced before the next one is begun, so that only the newest one can have been torn. How much of
+//! the one that was synced last was synced is known, with the digest of its bytes: the checksum of a batch leaves
+//! its sequence number out.
+//!
+//! What follows may be whole in memory and not on disk, if a sync failed and the process ended: the kernel takes the
+//! pages for written then, and the next sync says nothing about them. So it is written and synced again before
+//! anything is read from the database: the log is purged up to what a sync has made durable. A journal may even have
+//! been followed by another one after its sync had failed.
+
+mod follower;
 
 use crate::{
     StoreError,
-    files::{entries, failed},
+    files::{entries, failed, sync_dir},
 };
+pub(crate) use follower::Follower;
 use std::{
+    cmp::Ordering,
     fs::File,
-    io::{self, BufReader, Read, Seek as _, SeekFrom},
+    io::{self, BufReader, Read},
+    ops::Range,
+    os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
 use xxhash_rust::xxh3::Xxh3;
@@ -41,62 +53,94 @@ pub(crate) struct Synced {
     pub(crate) digest: u64,
 }
 
-/// Follows the newest journal of a database while it grows.
-pub(crate) struct Follower {
-    folder: PathBuf,
-    journal: Option<u64>,
-    /// The length of the batches that were read, and their digest.
-    position: u64,
-    digest: Xxh3,
-}
-
-impl Follower {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, journal: None, position: 0, digest: Xxh3::new() }
-    }
-
-    /// Reads the batches that were written since the last look. Returns what a sync after it makes durable; `None` if that
-    /// is nothing, or the journal cannot be read.
-    pub(crate) fn look(&mut self) -> Option<Synced> {
-        let (number, path) = newest(&self.folder)?;
-        if self.journal != Some(number) {
-            *self = Self { journal: Some(number), ..Self::new(std::mem::take(&mut self.folder)) };
+impl Synced {
+    /// The number of the first bytes of a journal that are known to have been synced.
+    fn bytes_of(self, journal: u64) -> u64 {
+        match journal.cmp(&self.journal) {
+            Ordering::Less => u64::MAX,
+            Ordering::Equal => self.bytes,
+            Ordering::Greater => 0,
         }
-        let mut file = File::open(path).ok()?;
-        file.seek(SeekFrom::Start(self.position)).ok()?;
-        let mut journal = Journal::new(&file, self.position, self.digest.clone());
-        while let Ok(Batch::Sound) = journal.batch() {
-            (self.position, self.digest) = (journal.position, journal.digest.clone());
-        }
-        let read = Synced { journal: number, bytes: self.position, digest: self.digest.digest() };
-        Some(read).filter(|read| read.bytes > 0)
     }
 }
 
-/// Cuts a torn end off the newest journal in `folder`.
+/// Cuts a torn end off the newest journal in `folder`, and makes all batches durable that are left. Nothing is
+/// changed before all of them are known to be sound.
 ///
 /// # Errors
-/// [`StoreError::Damaged`], with the position, if something is not as it was written that was synced.
+/// [`StoreError::Damaged`], with the position, if something is not as it was written that was synced; if a journal
+/// cannot be read, cut, written or synced.
 pub(crate) fn repair(folder: &Path, synced: Synced) -> Result<(), StoreError> {
-    let mut journals = entries(folder)?;
-    journals.retain(|path| number(path).is_some());
-    journals.sort_by_key(|path| number(path));
-    let newest = journals.pop();
-    check_number(folder, newest.as_deref().and_then(number), synced)?;
-    for path in journals {
-        let file = File::open(&path).map_err(failed("open", &path))?;
-        if let Some(start) = read(&file, 0).map_err(failed("read", &path))?.broken {
+    repair_with(folder, synced, &File::sync_all)
+}
+
+/// The same, with this for a sync.
+fn repair_with(
+    folder: &Path,
+    synced: Synced,
+    sync: &dyn Fn(&File) -> io::Result<()>,
+) -> Result<(), StoreError> {
+    let mut journals: Vec<(u64, PathBuf)> =
+        entries(folder)?.into_iter().filter_map(|path| Some((number(&path)?, path))).collect();
+    journals.sort();
+    let newest = journals.last().map(|(number, _)| *number);
+    check_number(folder, newest, synced)?;
+    let sound = journals
+        .into_iter()
+        .map(|(number, path)| Sound::read(number, path, synced, Some(number) == newest))
+        .collect::<Result<Vec<_>, _>>()?;
+    sound.iter().try_for_each(|journal| journal.settle(synced, sync))?;
+    // The process may have ended before the entry of the newest one was durable.
+    if sound.is_empty() { Ok(()) } else { sync_dir(folder) }
+}
+
+/// A journal that is as it was written, except for a torn end.
+struct Sound {
+    number: u64,
+    path: PathBuf,
+    file: File,
+    found: JournalEnd,
+}
+
+impl Sound {
+    /// Reads a journal. Fails if something is not as it was written that was synced: that is all of it, unless it
+    /// is the newest one.
+    fn read(number: u64, path: PathBuf, synced: Synced, is_newest: bool) -> Result<Self, StoreError> {
+        let synced = if number == synced.journal { synced } else { Synced::default() };
+        let file = File::options().read(true).write(true).open(&path).map_err(failed("open", &path))?;
+        let found = read(&file, synced.bytes).map_err(failed("read", &path))?;
+        found.check(&path, synced)?;
+        if !is_newest && let Some(start) = found.broken {
             return Err(broken(&path, start, "it is broken"));
         }
+        Ok(Self { number, path, file, found })
     }
-    let Some(newest) = newest else { return Ok(()) };
-    let synced = if number(&newest) == Some(synced.journal) { synced } else { Synced::default() };
-    let file = File::options().read(true).write(true).open(&newest).map_err(failed("open", &newest))?;
-    let found = read(&file, synced.bytes).map_err(failed("read", &newest))?;
-    found.check(&newest, synced)?;
-    if let Some(start) = found.broken {
-        file.set_len(start).and_then(|()| file.sync_all()).map_err(failed("cut", &newest))?;
-        tracing::warn!(path = %newest.display(), start, "removed an unsynced batch from the end of the journal");
+
+    /// Cuts a torn end off, and makes the batches durable that are not known to be.
+    fn settle(&self, synced: Synced, sync: &dyn Fn(&File) -> io::Result<()>) -> Result<(), StoreError> {
+        let Self { path, file, found, .. } = self;
+        let unsure = synced.bytes_of(self.number)..found.end;
+        if unsure.is_empty() && found.broken.is_none() {
+            return Ok(());
+        }
+        if let Some(start) = found.broken {
+            file.set_len(start).map_err(failed("cut", path))?;
+            let path = path.display();
+            tracing::warn!(%path, start, "removed an unsynced batch from the end of the journal");
+        }
+        write_again(file, unsure).map_err(failed("write", path))?;
+        sync(file).map_err(failed("sync", path))
+    }
+}
+
+/// Writes these bytes of a file to where they are, so that a sync writes them to the disk.
+fn write_again(file: &File, bytes: Range<u64>) -> io::Result<()> {
+    let (mut buffer, mut at) = (vec![0; BLOCK], bytes.start);
+    while at < bytes.end {
+        let size = usize::try_from(bytes.end - at).unwrap_or(usize::MAX).min(BLOCK);
+        file.read_exact_at(&mut buffer[..size], at)?;
+        file.write_all_at(&buffer[..size], at)?;
+        at += size as u64;
     }
     Ok(())
 }
@@ -112,11 +156,6 @@ fn check_number(folder: &Path, newest: Option<u64>, synced: Synced) -> Result<()
 
 fn broken(path: &Path, start: u64, why: &str) -> StoreError {
     StoreError::damaged("journal", format!("the batch at byte {start} of {}: {why}", path.display()))
-}
-
-/// The newest journal in a folder, and its number.
-fn newest(folder: &Path) -> Option<(u64, PathBuf)> {
-    entries(folder).ok()?.into_iter().filter_map(|path| Some((number(&path)?, path))).max()
 }
 
 /// Returns true if all journals in `folder` are empty.
@@ -277,7 +316,8 @@ impl<'a> Journal<'a> {
 mod tests {
     use super::*;
     use fjall::{Database, KeyspaceCreateOptions, PersistMode};
-    use std::fs;
+    use std::{cell::RefCell, fs, os::unix::fs::MetadataExt as _, time::SystemTime};
+    use xxhash_rust::xxh3::xxh3_64;
 
     /// Returns the bytes of a journal of three batches of which two are synced, and how much that is.
     fn journal() -> (Vec<u8>, Synced) {
@@ -359,5 +399,84 @@ mod tests {
         }
         fs::write(root.path().join("4.jnl"), "").unwrap();
         repair(root.path(), synced).unwrap();
+    }
+
+    /// Its pages may be clean although they never reached the disk, if an earlier sync failed.
+    #[test]
+    fn what_is_not_known_to_be_synced_is_written_again_and_synced() {
+        let (whole, part) = journal();
+        let all = Synced { journal: 0, bytes: whole.len() as u64, digest: xxh3_64(&whole) };
+        let cases = [
+            (Synced::default(), vec![3, 4, 5]),
+            (Synced { journal: 3, ..part }, vec![3, 4, 5]),
+            (Synced { journal: 4, ..part }, vec![4, 5]),
+            (Synced { journal: 4, ..all }, vec![5]),
+            (Synced { journal: 5, ..part }, vec![5]),
+            (Synced { journal: 5, ..all }, vec![]),
+        ];
+        for (synced, expected) in cases {
+            let root = tempfile::tempdir().unwrap();
+            let path = |number: u64| root.path().join(format!("{number}.jnl"));
+            let numbers = [3, 4, 5];
+            for number in numbers {
+                fs::write(path(number), &whole).unwrap();
+                let file = File::options().write(true).open(path(number)).unwrap();
+                file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+            }
+            let files = RefCell::new(Vec::new());
+            let sync = |file: &File| -> io::Result<()> {
+                files.borrow_mut().push(file.metadata()?.ino());
+                Ok(())
+            };
+            repair_with(root.path(), synced, &sync).unwrap();
+            let of = |number: &u64| fs::metadata(path(*number)).unwrap();
+            let written = |number: &u64| of(number).modified().unwrap() > SystemTime::UNIX_EPOCH;
+            let again: Vec<u64> = numbers.into_iter().filter(written).collect();
+            assert_eq!(again, expected, "{synced:?}");
+            let expected: Vec<u64> = expected.iter().map(|number| of(number).ino()).collect();
+            assert_eq!(*files.borrow(), expected, "{synced:?}");
+            assert!(numbers.iter().all(|number| fs::read(path(*number)).unwrap() == whole), "{synced:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_written_again_stay_as_they_are() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("0.jnl");
+        let whole: Vec<u8> = (0..3 * BLOCK + 5).map(|at| (at % 251) as u8).collect();
+        fs::write(&path, &whole).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        let end = whole.len() as u64;
+        for bytes in [0..end, 7..end - 9, u64::MAX..end] {
+            write_again(&file, bytes).unwrap();
+        }
+        assert_eq!(fs::read(&path).unwrap(), whole);
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_synced_is_not_opened() {
+        let (whole, synced) = journal();
+        let torn = whole.len() - 1;
+        for bytes in [&whole[..], &whole[..torn]] {
+            let root = tempfile::tempdir().unwrap();
+            fs::write(root.path().join("0.jnl"), bytes).unwrap();
+            let sync = |_: &File| -> io::Result<()> { Err(io::Error::other("the disk is gone")) };
+            let error = repair_with(root.path(), synced, &sync).unwrap_err().to_string();
+            assert!(error.contains("failed to sync") && error.contains("0.jnl"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_older_journal_that_lost_what_was_synced_is_reported() {
+        let (whole, synced) = journal();
+        let root = tempfile::tempdir().unwrap();
+        let second = starts(&whole)[1];
+        fs::write(root.path().join("3.jnl"), &whole[..second]).unwrap();
+        fs::write(root.path().join("4.jnl"), &whole).unwrap();
+        let error = repair(root.path(), Synced { journal: 3, ..synced }).unwrap_err().to_string();
+        let expected = format!("the batch at byte {second} of ");
+        assert!(error.contains(&expected), "{error}");
+        assert!(error.contains("3.jnl: it was synced, and is missing"), "{error}");
+        repair(root.path(), Synced { journal: 4, ..synced }).unwrap();
     }
 }

@@ -198,7 +198,13 @@ impl StoreInner {
                 .index_block_partitioning_policy(parts.clone())
         };
         let name = format!("{}{generation:016x}", prefix(group));
-        self.database().keyspace(&name, options).map_err(StoreError::database("open a state"))
+        let database = self.database();
+        let is_new = !database.keyspace_exists(&name);
+        let keyspace = database.keyspace(&name, options).map_err(StoreError::database("open a state"))?;
+        if is_new {
+            database::sync_keyspaces(&self.dir.state())?;
+        }
+        Ok(keyspace)
     }
 
     pub(super) fn remove(&self, keyspace: Keyspace) -> Result<(), StoreError> {
@@ -221,6 +227,8 @@ impl StoreInner {
         let removed = database.delete_keyspace(filler(&database)?);
         drop(database);
         removed.map_err(StoreError::database("remove a state"))?;
+        // The journal that was followed is removed, and takes space while it is open.
+        self.journal.lock().look();
         Ok(self.dir.free_removed() && whole)
     }
 
@@ -251,6 +259,8 @@ impl StoreInner {
         let mut journal = self.journal.lock();
         let written = journal.look();
         self.database().persist(PersistMode::SyncAll).map_err(StoreError::database("sync the state"))?;
+        // A sync of the database's own thread may have failed before, see `follower.rs`.
+        journal.sync()?;
         if let Some(Synced { journal, bytes, digest }) = written {
             self.mark.put([journal, bytes, digest]);
         }
@@ -330,5 +340,30 @@ mod tests {
             synced.join().unwrap().unwrap();
         });
         assert_eq!(store.generations(GroupId(1)), [1]);
+    }
+
+    /// The thread of the database may have been told before that a journal could not be written.
+    #[test]
+    fn a_sync_that_fails_beside_the_database_is_none_until_that_is_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(folder.path()).unwrap();
+        let StateStore(store) = StateStore::open(&dir).unwrap();
+        let synced = || Mark::<STATE_MARKS>::open(dir.state_synced()).unwrap().1;
+        let rows = store.keyspace(GroupId(1), 1).unwrap();
+        rows.insert("a", "1").unwrap();
+        store.sync().unwrap();
+        let before = synced();
+        assert_ne!(before, [0; STATE_MARKS]);
+        rows.insert("b", "2").unwrap();
+        store.journal.lock().break_handle().unwrap();
+        for expected in ["failed to sync", "failed to sync the journal"] {
+            let error = store.sync().unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        assert_eq!(synced(), before);
+        drop(rows);
+        store.reopen().unwrap();
+        store.sync().unwrap();
+        assert_ne!(synced(), before, "what was written is written and synced again");
     }
 }
