@@ -120,6 +120,9 @@ impl DataDir {
     }
 
     fn of(path: PathBuf, lock: File) -> Result<Self, StoreError> {
+        // A file that an earlier process has renamed may not be durable under its name yet, and is relied on from
+        // now on: a peer that is noted already is not noted again.
+        sync_dir(&path)?;
         let id = match files::read_text(&path.join(FORMAT))? {
             Some(found) if found == FORMAT_VERSION.to_string() => read_id(&path)?,
             Some(found) => return Err(StoreError::Format { path, found, expected: FORMAT_VERSION }),
