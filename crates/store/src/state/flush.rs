@@ -82,8 +82,7 @@ impl<R: Record> Flush<R> {
             inner.clean.lock().settle(key, change);
         }
         let mut tables = inner.tables.write();
-        let frozen = tables.flushing.take();
-        tables.flushed = self.applied.clone();
+        let frozen = tables.written(self.applied.clone());
         drop(tables);
         drop(frozen);
         self.finished = true;
@@ -147,7 +146,72 @@ fn encode<R: Record>(row: &R, stored: &mut Vec<u8>) -> Result<(), StoreError> {
 impl<R: Record> Drop for Flush<R> {
     fn drop(&mut self) {
         if !self.finished {
-            self.state.0.tables.write().thaw();
+            self.state.0.tables.write().thaw(self.applied.take());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DataDir, GroupId, RowKey, StateOptions, StateStore};
+    use std::{fs::File, io};
+
+    /// A row without content.
+    #[derive(Clone)]
+    struct Empty;
+
+    impl Record for Empty {
+        fn encode(&self, _: &mut Vec<u8>) {}
+
+        fn decode(_: &[u8]) -> Result<Self, String> {
+            Ok(Self)
+        }
+
+        fn weight(&self) -> usize {
+            0
+        }
+
+        fn cache(&self) -> bool {
+            true
+        }
+    }
+
+    /// Applies an entry and freezes its row.
+    fn frozen(state: &State<Empty>, name: &'static str) -> Flush<Empty> {
+        state.apply([(RowKey::from_slice(name.as_bytes()), Some(Empty))], name);
+        state.begin_flush().unwrap()
+    }
+
+    /// Opens the database again, as if a write had found no space.
+    fn reopen(state: &State<Empty>) -> Result<bool, StoreError> {
+        assert!(state.waits_for_space(&io::Error::from(io::ErrorKind::StorageFull)));
+        state.recover()
+    }
+
+    #[test]
+    fn a_database_that_is_opened_again_has_all_that_was_written_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(folder.path()).unwrap();
+        let state: State<Empty> =
+            StateStore::open(&dir).unwrap().group(GroupId(1), &StateOptions::default()).unwrap();
+        assert!(reopen(&state).unwrap(), "before the first flush");
+        frozen(&state, "one").run().unwrap();
+        assert!(reopen(&state).unwrap());
+
+        let failed = frozen(&state, "two");
+        let disk = state.0.tables.read().disk().clone();
+        failed.insert(&disk).unwrap();
+        drop((failed, disk));
+        assert!(reopen(&state).unwrap(), "a flush was written although it failed");
+        assert_eq!(state.persist().unwrap().unwrap(), "two");
+
+        let journal = File::options().write(true).open(dir.state().join("0.jnl")).unwrap();
+        // The database has cut off the zeros at its end.
+        let length = journal.metadata().unwrap().len();
+        frozen(&state, "three").run().unwrap();
+        journal.set_len(length).unwrap();
+        let error = reopen(&state).unwrap_err().to_string();
+        assert!(error.contains("rows that were written are no longer on disk"), "{error}");
     }
 }

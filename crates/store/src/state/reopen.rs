@@ -1,14 +1,15 @@
 //! Opening the states' database again: after a write that found no space fjall refuses all further ones.
 //!
 //! Until there is space again, rows wait in memory and the old database is read from. Nothing is lost: the log has
-//! every row that was not written.
+//! every row that was not written. Rows that were written and not synced may be gone when the database is open again,
+//! if the disk has refused them since: the process must end then, and starts from what is there.
 
 use super::{
     Inner, Record, State,
     gate::{Gate, Pass},
     rows::Tables,
 };
-use crate::{GroupId, StoreError};
+use crate::{GroupId, StoreError, forms};
 use fjall::Keyspace;
 use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use std::{
@@ -41,7 +42,7 @@ trait Holder: Send + Sync {
 /// A state that is closed.
 trait Closed {
     fn generation(&self) -> u64;
-    fn open(&mut self, disk: Keyspace);
+    fn open(&mut self, disk: Keyspace) -> Result<(), StoreError>;
 }
 
 impl<R: Record> Holder for Inner<R> {
@@ -61,8 +62,10 @@ impl<R: Record> Closed for RwLockWriteGuard<'_, Tables<R>> {
         self.generation
     }
 
-    fn open(&mut self, disk: Keyspace) {
-        self.disk = Some(disk);
+    fn open(&mut self, disk: Keyspace) -> Result<(), StoreError> {
+        let marker = self.disk.insert(disk).get(forms::MARKER_KEY);
+        let marker = marker.map_err(StoreError::database("read a state"))?;
+        self.reopened(marker.map_or(Ok(None), |marker| forms::parse_marker(&marker))?)
     }
 }
 
@@ -112,7 +115,7 @@ impl<R: Record> State<R> {
     /// false if there is none yet.
     ///
     /// # Errors
-    /// If it cannot be opened: the process must end.
+    /// If it cannot be opened, or lacks rows that were written: the process must end.
     pub fn recover(&self) -> Result<bool, StoreError> {
         let store = &self.0.store;
         if !store.reopening.wanted.load(Relaxed) {
@@ -134,7 +137,7 @@ impl<R: Record> State<R> {
         store.reopen()?;
         for (group, state) in &mut closed {
             let disk = store.keyspace(*group, state.generation())?;
-            state.open(disk);
+            state.open(disk)?;
         }
         store.reopening.wanted.store(false, Relaxed);
         drop(closed);

@@ -1,5 +1,8 @@
 use super::{Record, RowKey};
-use crate::limits::{KEY_BYTES_MAX, ROW_OVERHEAD_BYTES};
+use crate::{
+    StoreError,
+    limits::{KEY_BYTES_MAX, ROW_OVERHEAD_BYTES},
+};
 use bytes::Bytes;
 use fjall::Keyspace;
 use std::{
@@ -75,6 +78,8 @@ pub(super) struct Tables<R> {
     pub(super) applied: Option<Bytes>,
     /// Agrees with the rows on disk.
     pub(super) flushed: Option<Bytes>,
+    /// What the rows on disk may agree with instead: a flush that failed may have been written nevertheless.
+    failed: Vec<Option<Bytes>>,
     /// True if an entry has ended since the last freeze.
     unflushed: bool,
 }
@@ -87,6 +92,7 @@ impl<R: Record> Tables<R> {
             dirty: Rows::default(),
             flushing: None,
             flushed: applied.clone(),
+            failed: Vec::new(),
             applied,
             unflushed: false,
         }
@@ -126,8 +132,26 @@ impl<R: Record> Tables<R> {
         Some(rows)
     }
 
-    /// Undoes a freeze: rows that are dirty by now are newer.
-    pub(super) fn thaw(&mut self) {
+    /// Ends a flush: the rows on disk agree with this. Returns the frozen rows.
+    pub(super) fn written(&mut self, applied: Option<Bytes>) -> Option<Arc<Rows<R>>> {
+        (self.flushed, self.failed) = (applied, Vec::new());
+        self.flushing.take()
+    }
+
+    /// Takes note of what the rows on disk agree with after the database was opened again.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if they lack a flush: its rows are no longer in memory.
+    pub(super) fn reopened(&mut self, applied: Option<Bytes>) -> Result<(), StoreError> {
+        if applied != self.flushed && !self.failed.contains(&applied) {
+            return Err(StoreError::damaged("state", "rows that were written are no longer on disk"));
+        }
+        (self.flushed, self.failed) = (applied, Vec::new());
+        Ok(())
+    }
+
+    /// Undoes a freeze, whose rows agree with `applied`: rows that are dirty by now are newer.
+    pub(super) fn thaw(&mut self, applied: Option<Bytes>) {
         let Some(rows) = self.flushing.take() else { return };
         for (key, change) in rows.iter() {
             if !self.dirty.map.contains_key(key) {
@@ -135,5 +159,8 @@ impl<R: Record> Tables<R> {
             }
         }
         self.unflushed = true;
+        if !self.failed.contains(&applied) {
+            self.failed.push(applied);
+        }
     }
 }
