@@ -344,7 +344,7 @@ mod tests {
 
     /// The thread of the database may have been told before that a journal could not be written.
     #[test]
-    fn a_sync_that_fails_beside_the_database_is_none_until_that_is_opened_again() {
+    fn a_sync_that_fails_beside_the_database_marks_nothing_and_no_later_one_succeeds() {
         let folder = tempfile::tempdir().unwrap();
         let dir = DataDir::open(folder.path()).unwrap();
         let StateStore(store) = StateStore::open(&dir).unwrap();
