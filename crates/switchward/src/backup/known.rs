@@ -50,6 +50,8 @@ pub(crate) fn backups(data: &Path) -> anyhow::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
 
     #[test]
     fn every_backup_is_known_however_old_it_is() {
@@ -69,13 +71,6 @@ mod tests {
         std::fs::write(data.path().join(LIST), b"/backups/\xff\n").unwrap();
         assert!(backups(data.path()).is_err());
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt as _;
 
     #[test]
     fn a_backup_that_the_list_cannot_name_is_reported() {
@@ -84,10 +79,11 @@ mod tests {
             let refused = note(folder.path(), Path::new(OsStr::from_bytes(odd))).unwrap_err();
             assert!(refused.to_string().contains("BACKUPS has no line for the path"), "{refused}");
         }
-        assert!(backups(folder.path()).is_empty());
+        assert!(backups(folder.path()).unwrap().is_empty());
         for path in ["/backups/a b", "/backups/\u{e4}", "/backups/a b"] {
             note(folder.path(), Path::new(path)).unwrap();
         }
-        assert_eq!(backups(folder.path()), [PathBuf::from("/backups/a b"), PathBuf::from("/backups/\u{e4}")]);
+        let expected = ["/backups/a b", "/backups/\u{e4}"].map(PathBuf::from);
+        assert_eq!(backups(folder.path()).unwrap(), expected);
     }
 }
