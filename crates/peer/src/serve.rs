@@ -58,14 +58,22 @@ struct Answers {
     handler: Arc<dyn Handler>,
     answer_max: usize,
     queue: Queue,
-    /// The tasks of the requests that are not answered, by the requests' numbers.
-    running: Mutex<HashMap<u64, AbortHandle>>,
+    /// The requests that are not answered, by their numbers.
+    running: Mutex<HashMap<u64, Running>>,
+}
+
+/// A request that is not answered.
+struct Running {
+    task: AbortHandle,
+    /// What it holds of the connection's capacity. Not in its task: a cancelled one ends only when its runtime gets to it,
+    /// and the other side counts the request no longer.
+    held: Arc<Held>,
 }
 
 impl Drop for Requests {
     fn drop(&mut self) {
         let running = std::mem::take(&mut *self.answers.running.lock());
-        running.into_values().for_each(|task| task.abort());
+        running.into_values().for_each(|request| request.task.abort());
     }
 }
 
@@ -86,9 +94,9 @@ impl Requests {
         match frame.op {
             Op::Request => self.begin(frame)?,
             Op::Cancel => {
-                let task = self.answers.running.lock().remove(&frame.id);
-                if let Some(task) = task {
-                    task.abort();
+                let cancelled = self.answers.running.lock().remove(&frame.id);
+                if let Some(request) = cancelled {
+                    request.task.abort();
                 }
             }
             Op::Ping => pings.ping(&frame)?,
@@ -115,22 +123,22 @@ impl Requests {
         }
         let held = self.capacity.take(body.len()).map_err(WireError::Protocol)?;
         let answers = Arc::clone(&self.answers);
-        let work = async move { answers.answer(id, Request { kind, group, body }, held).await };
+        let work = async move { answers.answer(id, Request { kind, group, body }).await };
         let task = match self.answers.handler.runtime(kind) {
             Some(runtime) => runtime.spawn(work),
             None => tokio::spawn(work),
         };
-        running.insert(id, task.abort_handle());
+        running.insert(id, Running { task: task.abort_handle(), held });
         Ok(())
     }
 }
 
 impl Answers {
     /// Answers a request, unless it is cancelled meanwhile.
-    async fn answer(&self, id: u64, request: Request, held: Arc<Held>) {
+    async fn answer(&self, id: u64, request: Request) {
         let answered = answer(self.handler.as_ref(), self.from, request, self.answer_max).await;
-        let wanted = self.running.lock().remove(&id).is_some();
-        if wanted {
+        let wanted = self.running.lock().remove(&id);
+        if let Some(Running { held, .. }) = wanted {
             let out = Out { frame: Frame { id, ..answered }, progress: None, _held: Some(held) };
             // An error means that the connection ends.
             let _sent = self.queue.send(out);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::join_all;
+use switchward_peer::limits::INBOUND_FACTOR;
 use switchward_peer::{PeerError, PeerLimits, PeerOptions, Request, Traffic};
 use switchward_testkit::until;
 use tokio::runtime::Builder;
@@ -94,6 +95,28 @@ async fn a_handler_answers_on_the_runtime_that_it_wants_with_the_same_outcomes()
     second.handler.running(0).await;
     assert_eq!(first.call(2, ECHO, b"on").await, Ok(Bytes::from_static(b"on")));
     own.shutdown_background();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_are_given_up_do_not_count_although_their_runtime_is_late() {
+    let late = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let (free, busy) = std::sync::mpsc::channel::<()>();
+    late.spawn(async move { busy.recv() });
+    let cluster = Cluster::new(1);
+    let limits = PeerLimits { control_requests: 1, ..PeerLimits::default() };
+    let options = |server| PeerOptions { limits: limits.clone(), ..cluster.options(server) };
+    let [first, second] = [1, 2].map(|server| Server::start(options(server)));
+    second.handler.own.set(late.handle().clone()).unwrap();
+    first.dial(2, second.address());
+    first.connected(2).await;
+    for _ in 0..3 * INBOUND_FACTOR {
+        let deadline = Duration::from_millis(200);
+        let ended = first.peers.call(2, Traffic::Control, request(HANG_THERE, b""), deadline).await;
+        assert_eq!(ended, Err(PeerError::TimedOut), "its connection goes on");
+    }
+    assert_eq!(first.call(2, ECHO, b"on").await, Ok(Bytes::from_static(b"on")));
+    drop(free);
+    late.shutdown_background();
 }
 
 #[tokio::test(flavor = "multi_thread")]
