@@ -124,8 +124,9 @@ impl InMemory for StoredHistory {
     }
 
     fn structure_bytes(&self) -> usize {
-        // Bytes, and beside them the fields if somebody reads them before they are on disk.
-        ROW_BYTES + usize::try_from(self.bytes()).unwrap_or(usize::MAX / 2)
+        // Bytes with their free capacity, and beside them the fields if somebody reads them before they are on disk.
+        let capacity = self.bytes.as_ref().map_or(0, Vec::capacity);
+        ROW_BYTES + capacity.max(self.text_bytes())
     }
 }
 
@@ -180,6 +181,31 @@ impl<C> CborLen<C> for StoredHistory {
         match &self.bytes {
             Some(bytes) => bytes.len(),
             None => (**self).cbor_len(ctx),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scope;
+    use switchward_machine::TenantId;
+
+    #[test]
+    fn a_short_part_weighs_its_free_capacity_and_a_long_one_has_none() {
+        for length in [8, 2 * BYTES_USUAL] {
+            let turn = TurnRecord {
+                tenant: TenantId(1),
+                scope: Scope::Shard,
+                by: Actor::server(),
+                request: Some(("i".repeat(length), Digest([7; 32]))),
+                reply: Reply::Done,
+                events: Vec::new(),
+            };
+            let part = StoredHistory::of(&turn, Time(1));
+            let bytes = part.bytes.as_ref().unwrap();
+            assert_eq!(bytes.capacity(), bytes.len().max(BYTES_USUAL));
+            assert!(part.structure_bytes() >= ROW_BYTES + bytes.capacity());
         }
     }
 }
