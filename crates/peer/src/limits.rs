@@ -30,8 +30,9 @@ pub const WRITE_BYTES: usize = 64 * KIB;
 
 /// Connections from other servers, including those whose handshake has not ended.
 pub const INBOUND_CONNECTIONS_MAX: usize = 256;
-/// Connections from others whose handshake has not ended.
-pub const HANDSHAKES_MAX: usize = 64;
+/// Connections from others whose handshake has not ended. A server that starts is dialled by all others at once, by each for
+/// each class of [`Traffic`](crate::Traffic).
+pub const HANDSHAKES_MAX: usize = 96;
 /// Connections for calls and reports of servers, gateways and delivery processes, to one server.
 pub const CALL_CONNECTIONS_MAX: usize = 256;
 /// Those of one server, gateway or delivery process.

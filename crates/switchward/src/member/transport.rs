@@ -8,10 +8,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use switchward_gateway::proxy::{CallIo, ServerDialer};
-use switchward_peer::limits::{BULK_REQUESTS_MAX, IDLE_MAX, QUEUED_BYTES_MAX};
+use switchward_peer::limits::{BULK_REQUESTS_MAX, HANDSHAKES_MAX, IDLE_MAX, QUEUED_BYTES_MAX};
 use switchward_peer::{CallDialer, Contact, PeerError as Failed, Peers, Request, Traffic};
 use switchward_shard::limits::{FORWARD_PERMIT_BYTES, FORWARDS_MAX, RAFT_MESSAGE_BYTES_MAX, SHARDS_MAX};
 use switchward_shard::{ClockOffset, Peer, PeerConnection, PeerError, PeerRequest, PeerStream, Transport};
+use switchward_state::limits::SERVERS_MAX;
 use tokio::time::Instant;
 
 use super::config::ServerClocks;
@@ -21,6 +22,8 @@ use super::inbound::Removed;
 // is longer than what it counts as; the other one carries a long message of each group.
 const _: () = assert!(FORWARDS_MAX <= BULK_REQUESTS_MAX && (SHARDS_MAX as usize) < BULK_REQUESTS_MAX);
 const _: () = assert!(FORWARDS_MAX * FORWARD_PERMIT_BYTES + RAFT_MESSAGE_BYTES_MAX <= QUEUED_BYTES_MAX);
+// All others dial a server that starts at once, each for three classes of traffic.
+const _: () = assert!((SERVERS_MAX - 1) * 3 <= HANDSHAKES_MAX);
 
 /// Carries the messages of the shards over the connections between servers.
 pub(crate) struct ToPeers {
