@@ -283,7 +283,7 @@ pub const APPEND_BYTES_PER_SECOND: u64 = 4 * 1024 * 1024;
 pub const APPEND_STREAM_IDLE: Duration = Duration::from_secs(60);
 /// How long a notice that entries are committed waits for the next entries, which carry it: longer than it takes to decide
 /// and encode a batch on busy cores. Readers do not wait for it, because a leader that confirms a read says with a heartbeat
-/// what is committed.
+/// what is committed. Streams of changes at a server that does not lead do, and callers there whose reply brings no rows.
 pub const COMMIT_NOTICE_WAIT: Duration = Duration::from_millis(5);
 /// How many notices do not wait, at most, after one that has waited in vain. It is one after the first, and doubles each time
 /// until entries follow one that waits.
