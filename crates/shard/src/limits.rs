@@ -374,6 +374,8 @@ pub const TENANCIES_COMPARED_AT_ONCE: usize = 256;
 pub const TENANCIES_STALE_AFTER: Duration = Duration::from_secs(5);
 /// Threads of a runtime that a member has for Raft's tasks alone, if it was given none for them.
 pub const RAFT_THREADS: usize = 1;
+/// How long a replica applies entries at a stretch, until the other tasks have a turn that run where Raft's do.
+pub const APPLY_STRETCH: Duration = Duration::from_millis(5);
 /// How long the end of a server waits for Raft's tasks.
 pub const RAFT_END_WAIT: Duration = Duration::from_secs(5);
 /// How often all groups of a cluster are verified, unless somebody says otherwise.

@@ -13,9 +13,10 @@ use switchward_state::{Decision, Event, IndexKey, Kind};
 use switchward_store::GroupLog;
 
 use crate::blocking::blocking;
+use crate::clock::instant;
 use crate::codec::{Applied, AppliedEncoder};
 use crate::evolved::evolved;
-use crate::limits::DISK_WAIT;
+use crate::limits::{APPLY_STRETCH, DISK_WAIT};
 use crate::mark::Mark;
 use crate::metrics::ShardMetrics;
 use crate::record::{Puts, Stored};
@@ -197,7 +198,13 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     where
         S: Stream<Item = Result<EntryResponder<TypeConfig>, io::Error>> + Unpin + OptionalSend,
     {
+        let mut begun = instant();
         while let Some(next) = entries.next().await {
+            // The entries of a replay are all ready, and there may be many: heartbeats do not wait for the last of them.
+            if instant() - begun >= APPLY_STRETCH {
+                tokio::task::yield_now().await;
+                begun = instant();
+            }
             let (entry, responder) = next?;
             // An installed snapshot may hold more than its position in the log says.
             if self.applied.last.is_none_or(|last| last < entry.log_id) {

@@ -1,6 +1,7 @@
-//! What those find who wait for an entry, or for space.
+//! What those find who wait for an entry, or for space, or for their turn during a replay.
 
 use std::pin::pin;
+use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Wake, Waker};
 
 use openraft::vote::leader_id_std::CommittedLeaderId;
@@ -17,6 +18,7 @@ use crate::group::{GroupOptions, GroupParts, GroupStart, RaftSettings};
 use crate::may_lead::LeadingChange;
 use crate::retention::LogRetention;
 use crate::snapshot::received;
+use crate::types::Entry;
 
 /// The state machine of a new group.
 fn machine(data: &DataDir) -> StateMachine {
@@ -87,4 +89,30 @@ async fn an_installation_waits_for_space_until_the_shard_drains() {
     shared.drains.store(true, Ordering::SeqCst);
     let ended = installing.await.unwrap_err();
     assert_eq!(ended.kind(), io::ErrorKind::StorageFull);
+}
+
+#[tokio::test]
+async fn others_have_turns_during_a_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut machine = machine(&DataDir::open(folder.path()).unwrap());
+    let turns = Arc::new(AtomicUsize::default());
+    let counted = Arc::clone(&turns);
+    let other = tokio::spawn(async move {
+        while counted.fetch_add(1, Ordering::SeqCst) < usize::MAX {
+            tokio::task::yield_now().await;
+        }
+    });
+    let entries = (1..=4).map(|index| {
+        // As an entry that takes long.
+        let until = instant() + APPLY_STRETCH;
+        while instant() < until {
+            std::thread::yield_now();
+        }
+        let log_id = LogId { leader_id: CommittedLeaderId::new(1), index };
+        Ok((Entry { log_id, payload: EntryPayload::Blank }, None))
+    });
+    machine.apply(futures::stream::iter(entries)).await.unwrap();
+    assert_eq!(machine.last_applied().map(|last| last.index), Some(4));
+    assert!(turns.load(Ordering::SeqCst) >= 3, "entries of one stream hold up all else");
+    other.abort();
 }
