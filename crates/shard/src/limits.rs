@@ -55,8 +55,8 @@ pub const QUOTA_SESSIONS_NEAR: u64 = 1_024;
 pub const QUOTA_BYTES_NEAR: u64 = 64 * 1024 * 1024;
 /// The leaders are asked, too, if less than this part of a quota is left: for large quotas it is more than the above.
 pub const QUOTA_NEAR_DIVISOR: u64 = 16;
-/// How long what a tenant holds is not read again while it is not near its quota of bytes: far too short to come from there to
-/// the quota itself.
+/// How long what a tenant holds is not read again while it is not near its quota of bytes: too short to come from there to the
+/// quota itself, as long as all servers together take less than 640 MiB a second from one tenant.
 pub const QUOTA_LOOK: Duration = Duration::from_millis(100);
 /// Commands of one log entry.
 pub const BATCH_COMMANDS_MAX: usize = 1_024;

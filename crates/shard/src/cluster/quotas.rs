@@ -24,9 +24,8 @@ impl Cluster {
     }
 
     /// Refuses a command that exceeds the tenant's quota of bytes, and passes on to the command what the other shards
-    /// leave of the quota of sessions. Near a quota, what all servers have
-    /// acknowledged before the call counts; further from it, what this server has applied, of bytes at most [`QUOTA_LOOK`]
-    /// before.
+    /// leave of the quota of sessions. Near a quota, what all servers have acknowledged before the call counts; further from it,
+    /// what this server has applied, of bytes at most [`QUOTA_LOOK`] before the call.
     ///
     /// The command's own shard counts its sessions exactly. Concurrent decisions of other shards are not known here,
     /// so both quotas may be exceeded by what is under way in them: [`BATCH_COMMANDS_MAX`] commands each.
