@@ -27,7 +27,7 @@ use crate::open_calls::OpenCalls;
 use crate::proxy::{Holder, Holders, HoldersElsewhere};
 use crate::quotas::Class;
 use crate::{auth, reply_tokens};
-pub(crate) use authenticated::Authenticated;
+pub(crate) use authenticated::{Authenticated, LastKey};
 
 /// The path of reflection, which shows nothing about any tenant and requires a key.
 const REFLECTION: &str = "/grpc.reflection.";
@@ -90,7 +90,10 @@ impl Admission {
         extensions: &Extensions,
     ) -> Result<Hold, Refusal> {
         let (api, sender) = match &self.0.judge {
-            Judge::Own(api) => (api, sender(api, headers).await?),
+            Judge::Own(api) => {
+                let last = extensions.get::<Arc<Open>>().map(|open| &open.connection.last_key);
+                (api, sender(api, headers, last).await?)
+            }
             Judge::Servers(servers) => {
                 let holder = servers.holder(headers, extensions).await?;
                 return self.hold_of(holder, extensions);
@@ -150,7 +153,7 @@ impl Admission {
 #[tonic::async_trait]
 impl Holders for Api {
     async fn holder(&self, headers: &HeaderMap) -> Result<Holder, Refusal> {
-        let sender = sender(self, headers).await?;
+        let sender = sender(self, headers, None).await?;
         Ok(Holder { tenant: sender.tenant, is_key: sender.key.is_some() })
     }
 }
@@ -175,13 +178,13 @@ impl Sender {
     }
 }
 
-/// Looks the credential up.
-async fn sender(api: &Api, headers: &HeaderMap) -> Result<Sender, Refusal> {
+/// Looks the credential up, which may be the key that came over its connection last.
+async fn sender(api: &Api, headers: &HeaderMap, last: Option<&LastKey>) -> Result<Sender, Refusal> {
     if let Some(token) = reply_tokens::of(auth::credential(headers)).transpose()? {
         let caller = api.caller_by_token(&token).await?;
         return Ok(Sender { tenant: caller.tenant, quotas: caller.settings.quotas, key: None });
     }
-    let key = Authenticated::of(&api.cluster, headers).await?;
+    let key = Authenticated::of(&api.cluster, headers, last).await?;
     let found = key.found();
     Ok(Sender { tenant: found.key.tenant, quotas: found.tenant.settings.quotas, key: Some(key) })
 }

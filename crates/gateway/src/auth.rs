@@ -122,6 +122,17 @@ impl ValidKey {
     }
 }
 
+/// What is stored of the secret part of a credential.
+fn hash_of(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// Returns true if a credential is this key, whether or not the key is valid.
+pub(crate) fn opens(credential: Option<&str>, key: &ApiKey) -> bool {
+    let same = |secret: &str| bool::from(key.hash.0.ct_eq(&hash_of(secret)));
+    credential.and_then(split).is_some_and(|(id, secret)| id == key.id && same(secret))
+}
+
 /// The key that a credential is, by the rows of this server: one that another server has created a moment ago may not be
 /// known yet.
 ///
@@ -129,7 +140,7 @@ impl ValidKey {
 /// CREDENTIAL_INVALID; SHARD_ELECTING if this server's keys may be out of date.
 fn valid_key(cluster: &Cluster, credential: Option<&str>) -> Result<ValidKey, Refusal> {
     let (id, secret) = credential.and_then(split).ok_or_else(invalid)?;
-    let hash: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
+    let hash = hash_of(secret);
     let rows = stale::catalogue(cluster)?;
     let key = key_of(&rows, id)?.ok_or_else(invalid)?;
     let same = bool::from(key.hash.0.ct_eq(&hash));

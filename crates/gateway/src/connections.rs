@@ -13,6 +13,7 @@ use std::time::Duration;
 use switchward_machine::TenantId;
 use tokio::{sync::Notify, time::Instant};
 
+use crate::admission::LastKey;
 use crate::error::{Reason, Refusal};
 use crate::limits::{
     CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX, CONNECTIONS_OF_TENANT_MAX, FIRST_REQUEST_MS_MAX, IDLE_MS_MAX,
@@ -56,6 +57,8 @@ pub(crate) struct Connection {
     of_tenant: Option<usize>,
     /// Whose API key came over it first.
     tenant: OnceLock<TenantId>,
+    /// The API key that came over it last.
+    pub(crate) last_key: LastKey,
     /// Requests that are being read or answered.
     open: AtomicUsize,
     /// Requests that came.
@@ -76,6 +79,7 @@ impl Default for Connection {
             id: 0,
             of_tenant: None,
             tenant: OnceLock::new(),
+            last_key: LastKey::default(),
             open: AtomicUsize::default(),
             requests: AtomicUsize::default(),
             last_ms: AtomicU64::default(),

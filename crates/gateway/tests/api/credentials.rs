@@ -11,10 +11,11 @@ use tokio::{
     net::TcpStream,
 };
 
+use crate::client::Line;
 use crate::harness::Harness;
 use crate::node::Node;
 use crate::protocols::{Protocol, Raw, body, reply, stream};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, refused};
 use crate::rpcs::all;
 
 /// The status UNAUTHENTICATED in the head of an answer.
@@ -152,7 +153,7 @@ async fn a_tenant_is_never_without_an_admin() {
     assert!(again.api_key.expect("a key").revoke_time.is_some());
     let outcome: Result<v1::RevokeApiKeyResponse, _> =
         harness.attempt("admin", "RevokeApiKey", &revoke(own[0])).await;
-    crate::refusal::refused(outcome, "STATE_MISMATCH");
+    refused(outcome, "STATE_MISMATCH");
     let still: v1::ListApiKeysResponse = harness.ask("admin", "ListApiKeys", &list).await;
     assert_eq!(still.api_keys.len(), keys.api_keys.len());
     harness.node.end().await;
@@ -225,6 +226,33 @@ async fn a_key_must_be_valid_when_the_body_has_come() {
         }
         stream.write_all(&[0; 5]).await.expect("the server reads");
         assert_eq!(comes(&mut stream, &[DONE, DENIED], what).await, wanted, "{what}");
+    }
+    harness.node.end().await;
+}
+
+/// The server remembers the key that came over a connection last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_came_over_the_connection_before_must_still_be_valid() {
+    let harness = Harness::over(Node::start_one(None).await).await;
+    let list = v1::ListApiKeysRequest::default();
+    for why in ["another secret", "expired", "revoked"] {
+        let made = fresh(&harness, why).await;
+        // No other key comes over it.
+        let line = Line::connect(harness.node.line.address).await;
+        for _ in 0..2 {
+            let works: Result<v1::ListApiKeysResponse, _> =
+                line.ask(&made.secret, "ListApiKeys", &list).await;
+            works.expect("the key works until then");
+        }
+        let mut secret = made.secret.clone();
+        if why == "another secret" {
+            let last = secret.pop();
+            secret.push(if last == Some('0') { '1' } else { '0' });
+        } else {
+            spoil(&harness, &made, why).await;
+        }
+        let outcome: Result<v1::ListApiKeysResponse, _> = line.ask(&secret, "ListApiKeys", &list).await;
+        refused(outcome, "CREDENTIAL_INVALID");
     }
     harness.node.end().await;
 }
