@@ -6,11 +6,12 @@
 use axum::body::Body;
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::ready;
 use tonic::{Status, server::NamedService};
 use tower::Service;
+
+use crate::paths::Known;
 
 /// The answer of a gRPC service, as generated servers give it.
 pub(crate) type Answered = BoxFuture<'static, Result<Response<tonic::body::Body>, Infallible>>;
@@ -40,7 +41,7 @@ impl<S> GrpcServer for S where
 
 /// Services by name. A call of another service is answered with UNIMPLEMENTED.
 #[derive(Default)]
-pub(crate) struct ByName(HashMap<&'static str, GrpcService>);
+pub(crate) struct ByName(Known<&'static str, GrpcService>);
 
 impl ByName {
     /// Adds a service under the name that its methods' paths begin with; an earlier one of that name is replaced.

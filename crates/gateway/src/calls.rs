@@ -2,18 +2,18 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost_reflect::MethodDescriptor;
-use std::collections::HashMap;
 use std::sync::LazyLock;
 use switchward_api::descriptor_pool;
 
 use crate::body::too_large;
 use crate::error::Refusal;
 use crate::limits::MESSAGE_BYTES_MAX;
+use crate::paths::Known;
 
 /// Bytes before a message: whether it is compressed, and its length.
 pub(crate) const FRAME_HEADER_BYTES: usize = 5;
 
-static METHODS: LazyLock<HashMap<String, MethodDescriptor>> = LazyLock::new(|| {
+static METHODS: LazyLock<Known<String, MethodDescriptor>> = LazyLock::new(|| {
     let methods = descriptor_pool().services().flat_map(|service| service.methods().collect::<Vec<_>>());
     methods
         .map(|method| (format!("/{}/{}", method.parent_service().full_name(), method.name()), method))

@@ -34,6 +34,7 @@ pub mod names;
 pub mod one_port;
 mod open_calls;
 mod pages;
+mod paths;
 mod port;
 pub mod proxy;
 mod quotas;
