@@ -25,8 +25,10 @@ pub(crate) struct LimiterClock(Arc<Shown>);
 #[derive(Debug, Default)]
 struct Shown {
     ms: AtomicU64,
-    /// The latest time of the server since that last jumped back.
-    latest: Mutex<Time>,
+    /// The latest time of the server since that last jumped back, in milliseconds.
+    latest: AtomicU64,
+    /// Held while both change.
+    moving: Mutex<()>,
 }
 
 /// Returns true if the server's time has jumped back. Calls that come at once may read their times in another order.
@@ -38,14 +40,24 @@ impl LimiterClock {
     /// Goes on with the server's time. It never goes back, so that a jump frees nothing. After a jump back it goes on at
     /// once: a server that starts may show a wrong time until it has compared its clock with those of the others.
     pub(crate) fn go_on(&self, now: Time) {
-        let mut latest = self.0.latest.lock();
-        if jumped_back(*latest, now) {
-            *latest = now;
+        // Most calls of a server that has much to do come in the same millisecond as the one before, and change nothing.
+        if self.latest() == now {
             return;
         }
-        let shown = self.0.ms.load(Ordering::Relaxed).saturating_add(now.since_ms(*latest));
-        self.0.ms.store(shown, Ordering::Relaxed);
-        *latest = now.max(*latest);
+        let _alone = self.0.moving.lock();
+        let latest = self.latest();
+        let next = if jumped_back(latest, now) {
+            now
+        } else {
+            let shown = self.0.ms.load(Ordering::Relaxed).saturating_add(now.since_ms(latest));
+            self.0.ms.store(shown, Ordering::Relaxed);
+            now.max(latest)
+        };
+        self.0.latest.store(next.0, Ordering::Release);
+    }
+
+    fn latest(&self) -> Time {
+        Time(self.0.latest.load(Ordering::Acquire))
     }
 
     /// Creates a limiter that uses this clock and has no keys yet.

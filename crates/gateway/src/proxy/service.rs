@@ -29,11 +29,11 @@ impl Answers for GatewayCalls {
     type Future = Answer;
 
     fn answer(&self, request: Request<Body>) -> Answer {
-        let Self { proxy, local } = self.clone();
+        if !Admission::guards(request.uri().path()) {
+            return Box::pin(self.local.answer(request));
+        }
+        let proxy = self.proxy.clone();
         Box::pin(async move {
-            if !Admission::guards(request.uri().path()) {
-                return local.answer(request).await;
-            }
             Ok(pass(&proxy, request).await.unwrap_or_else(|refusal| Status::from(refusal).into_http()))
         })
     }
