@@ -34,6 +34,11 @@ impl LoadedRows {
     pub(crate) fn of(loaded: &Loaded) -> Option<&Self> {
         loaded.0.as_ref()?.downcast_ref()
     }
+
+    /// The same, given away: without a copy unless somebody else has the reply, too.
+    pub(crate) fn taken(loaded: Loaded) -> Option<Self> {
+        loaded.0?.downcast::<Self>().ok().map(Arc::unwrap_or_clone)
+    }
 }
 
 /// What a position needs to be shown.

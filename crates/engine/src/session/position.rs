@@ -266,9 +266,8 @@ impl PositionView {
     /// Completes a position with the rows that are attached to it; `None` if there are none.
     #[must_use]
     pub fn of(id: SessionId, mut position: Position) -> Option<Self> {
-        let loaded = std::mem::take(&mut position.loaded);
-        match LoadedRows::of(&loaded)? {
-            LoadedRows::Position(rows) => Some(Self { id, rows: rows.clone(), position }),
+        match LoadedRows::taken(std::mem::take(&mut position.loaded))? {
+            LoadedRows::Position(rows) => Some(Self { id, rows, position }),
             LoadedRows::Work(_) => None,
         }
     }
@@ -304,11 +303,11 @@ impl PositionView {
 
     /// What the agent is shown: the text put before the first turn, and the question or the instructions.
     #[must_use]
-    pub fn shows(&self) -> (Option<&str>, Option<String>) {
+    pub fn shows(&self) -> (Option<&str>, Option<&str>) {
         let (machine, _) = leaf(&self.position, &self.rows);
         let opening = machine.opening.text.as_deref().filter(|_| self.position.opening);
-        let source = || source(&self.position, &self.rows).map(str::to_owned);
-        (opening, self.rows.text.clone().or_else(source))
+        let source = || source(&self.position, &self.rows);
+        (opening, self.rows.text.as_deref().or_else(source))
     }
 
     /// The answers that it takes now.

@@ -15,7 +15,7 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
     let (row, at) = (view.session(), &view.position);
     let (prompt, question) = view.shows();
     let checkpoint =
-        sessions::checkpoint_of(view.node(), prompt.unwrap_or_default(), question.as_deref(), view.answers());
+        sessions::checkpoint_of(view.node(), prompt.unwrap_or_default(), question, view.answers());
     let instructions = question.filter(|_| view.answers().next().is_none()).unwrap_or_default();
     v1::Session {
         name: names::of_session(caller, view.id),
@@ -42,7 +42,7 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
         update_time: Some(timestamp(at.updated)),
         end_time: at.ended.map(timestamp),
         without_policy: row.without_policy,
-        instructions,
+        instructions: instructions.to_owned(),
         assistant: row.assistant.map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
         assistant_instructions: row.assistant.map(|it| it.instructions.clone()).unwrap_or_default(),
         reply_token: reply_tokens::shown(caller, view.reply_token().cloned()),
