@@ -139,14 +139,29 @@ impl Admission {
         {
             open.connection.has_key(holder.tenant)?;
         }
-        let share = TenantShare { shares: self.0.shares.clone(), tenant: None, weight: WEIGHT_DEFAULT };
+        let share = TenantShare { tenant: None, weight: WEIGHT_DEFAULT };
         Ok(Hold { body: self.0.bodies.begin(Some(holder.tenant), extensions), share, key: None })
     }
 
     /// What a call of this tenant holds.
     fn hold(&self, tenant: Option<TenantId>, weight: u32, extensions: &Extensions) -> Hold {
-        let share = TenantShare { shares: self.0.shares.clone(), tenant, weight };
+        let share = TenantShare { tenant, weight };
         Hold { body: self.0.bodies.begin(tenant, extensions), share, key: None }
+    }
+
+    /// Waits for a permit to decode or write this many bytes. Returns `None` if they are few, or without a tenant.
+    ///
+    /// # Errors
+    /// As [`CpuShares::enter`].
+    pub(crate) async fn permit(
+        &self,
+        share: TenantShare,
+        bytes: usize,
+    ) -> Result<Option<CpuPermit>, Refusal> {
+        match share.tenant {
+            Some(tenant) if bytes > LARGE_BYTES => self.0.shares.enter(tenant, share.weight).await.map(Some),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -200,22 +215,8 @@ pub(crate) struct Hold {
 }
 
 /// A tenant's share of the cores; without a tenant there is none.
-#[derive(Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct TenantShare {
-    shares: CpuShares,
     tenant: Option<TenantId>,
     weight: u32,
-}
-
-impl TenantShare {
-    /// Waits for a permit to decode or write this many bytes. Returns `None` if they are few.
-    ///
-    /// # Errors
-    /// As [`CpuShares::enter`].
-    pub(crate) async fn permit(&self, bytes: usize) -> Result<Option<CpuPermit>, Refusal> {
-        match self.tenant {
-            Some(tenant) if bytes > LARGE_BYTES => self.shares.enter(tenant, self.weight).await.map(Some),
-            _ => Ok(None),
-        }
-    }
 }

@@ -81,7 +81,7 @@ async fn answered(
         Some(_) => whole(request, &mut hold).await?,
         None => (request, 0),
     };
-    let permit = hold.share.permit(bytes).await?;
+    let permit = admission.permit(hold.share, bytes).await?;
     let work = pin!(inner.answer(request));
     let Ok(response) = Beside::new(bytes, permit, work).await;
     Ok(dressed(response))

@@ -59,8 +59,8 @@ pub(super) async fn unary(
     parts.extensions.insert(Counted);
     let bytes = body::read(body, MESSAGE_BYTES_MAX, 0, &mut hold.body).await?;
     let read = || Ok::<_, Refusal>(request::message(method.input(), &bytes)?.encode_to_vec());
-    let share = hold.share.clone();
-    let permit = share.permit(bytes.len()).await?;
+    let share = hold.share;
+    let permit = admission.permit(share, bytes.len()).await?;
     let message = beside::run(bytes.len(), read)?;
     drop((permit, bytes, hold));
     let Ok(response) = inner.answer(Request::from_parts(parts, Body::from(frame(&message)))).await;
@@ -76,7 +76,7 @@ pub(super) async fn unary(
         accepted(&trailers)?;
     }
     let bytes = collected.to_bytes();
-    let _permit = share.permit(bytes.len()).await?;
+    let _permit = admission.permit(share, bytes.len()).await?;
     beside::run(bytes.len(), || answer::ok(&reply(method, &bytes)?, &head.headers, &trailers))
 }
 
