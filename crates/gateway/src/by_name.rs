@@ -11,7 +11,7 @@ use std::future::ready;
 use tonic::{Status, server::NamedService};
 use tower::Service;
 
-use crate::paths::Known;
+use crate::known::Known;
 
 /// The answer of a gRPC service, as generated servers give it.
 pub(crate) type Answered = BoxFuture<'static, Result<Response<tonic::body::Body>, Infallible>>;

@@ -7,8 +7,8 @@ use switchward_api::descriptor_pool;
 
 use crate::body::too_large;
 use crate::error::Refusal;
+use crate::known::Known;
 use crate::limits::MESSAGE_BYTES_MAX;
-use crate::paths::Known;
 
 /// Bytes before a message: whether it is compressed, and its length.
 pub(crate) const FRAME_HEADER_BYTES: usize = 5;

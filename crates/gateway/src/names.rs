@@ -228,7 +228,7 @@ pub(crate) fn of_session(caller: &Caller, id: SessionId) -> String {
 /// The resource name of a session of this tenant.
 #[must_use]
 pub fn session_name(tenant: &str, id: SessionId) -> String {
-    format!("tenants/{tenant}/sessions/{id}")
+    ["tenants/", tenant, "/sessions/", &id.to_string()].concat()
 }
 
 /// How a gate is named in answers.
@@ -246,7 +246,7 @@ pub fn gate_name(tenant: &str, session: SessionId, gate: OpenId) -> String {
 
 /// How a definition is named in answers.
 pub(crate) fn of_definition(caller: &Caller, name: &str) -> String {
-    format!("tenants/{}/definitions/{name}", caller.tenant_name)
+    ["tenants/", &caller.tenant_name, "/definitions/", name].concat()
 }
 
 /// How a version is named in answers.

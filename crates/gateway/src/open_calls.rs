@@ -1,17 +1,17 @@
 //! How many calls of each tenant are open at one time, streams among them, on however many connections.
 
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 use switchward_machine::TenantId;
 
 use crate::error::{Reason, Refusal};
+use crate::known::Known;
 use crate::limits::CALLS_OF_TENANT_MAX;
 use crate::quotas::Class;
 
 /// The tenants that have calls open. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct OpenCalls(Arc<Mutex<HashMap<TenantId, usize>>>);
+pub(crate) struct OpenCalls(Arc<Mutex<Known<TenantId, usize>>>);
 
 /// A call that is open until this is dropped.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 use governor::Quota as Allowed;
 use governor::clock::Clock as _;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use switchward_engine::quota_exceeded;
@@ -12,6 +11,7 @@ use switchward_state::catalogue::{Quota, Quotas, Role};
 
 use crate::auth::roles;
 use crate::error::Refusal;
+use crate::known::Known;
 use crate::limiter_clock::{Limiter, LimiterClock, jumped_back, whole_ms};
 use crate::limits::{
     BYTES_DEFAULT, RATE_MAX, RATES_TENANTS_MAX, REQUESTS_BURST_SECONDS, REQUESTS_PER_SECOND_DEFAULT,
@@ -188,7 +188,7 @@ struct Counted {
 #[derive(Default)]
 pub(crate) struct Rates {
     clock: LimiterClock,
-    tenants: Mutex<HashMap<TenantId, Counted>>,
+    tenants: Mutex<Known<TenantId, Counted>>,
     refused: [AtomicU64; Quota::ALL.len()],
 }
 
