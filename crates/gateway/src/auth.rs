@@ -103,7 +103,6 @@ pub(crate) fn bearer(header: &HeaderValue) -> Option<&str> {
 }
 
 /// An API key that is valid, and the tenant that it opens.
-#[derive(Clone)]
 pub(crate) struct ValidKey {
     pub(crate) key: SharedRow<ApiKey>,
     pub(crate) tenant: SharedRow<Tenant>,

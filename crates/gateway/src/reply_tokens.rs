@@ -95,6 +95,6 @@ pub(crate) fn may_read(role: Role) -> bool {
 }
 
 /// The token of a session's current state, for a caller who may read it.
-pub(crate) fn shown(caller: &Caller, token: Option<ReplyToken>) -> String {
+pub(crate) fn shown(caller: &Caller, token: Option<&ReplyToken>) -> String {
     token.filter(|_| may_read(caller.actor.role)).map(|token| token.to_string()).unwrap_or_default()
 }

@@ -45,7 +45,7 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
         instructions: instructions.to_owned(),
         assistant: row.assistant.map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
         assistant_instructions: row.assistant.map(|it| it.instructions.clone()).unwrap_or_default(),
-        reply_token: reply_tokens::shown(caller, view.reply_token().cloned()),
+        reply_token: reply_tokens::shown(caller, view.reply_token()),
         caller_role: super::role(caller.actor.role).into(),
         voided_gates: at.voided.iter().map(|gate| names::of_gate(caller, view.id, *gate)).collect(),
         ..v1::Session::default()

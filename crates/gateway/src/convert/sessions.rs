@@ -48,7 +48,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         open: view.items.iter().map(|(_, item)| open_item(view, item)).collect(),
         instructions: instructions(view),
         assistant: row.assistant.as_ref().map(|it| names::of_assistant(caller, &it.name)).unwrap_or_default(),
-        reply_token: reply_tokens::shown(caller, view.reply_token()),
+        reply_token: reply_tokens::shown(caller, view.reply_token().as_ref()),
         audience: settled.audience.value.clone(),
         audience_source: source(settled.audience.source).into(),
         reminders: settled.reminders.value.map(reminders),
