@@ -10,6 +10,7 @@ use opentelemetry::trace::TraceContextExt as _;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::task::{Context, Poll};
 use tonic::Status;
 use tower::{Layer, Service};
@@ -85,15 +86,14 @@ where
         if span.is_disabled() {
             return Box::pin(named);
         }
-        let outer = span.clone();
-        let recorded = async move {
-            let response: Response<Body> = named.await?;
+        Box::pin(async move {
+            let mut named = pin!(named.instrument(span));
+            let response: Response<Body> = named.as_mut().await?;
             // A status that comes in the trailers is not known yet; a refusal comes in the headers.
             let status = response.headers().get(Status::GRPC_STATUS).and_then(|it| it.to_str().ok());
-            outer.record("rpc.response.status_code", status.unwrap_or("0"));
+            named.span().record("rpc.response.status_code", status.unwrap_or("0"));
             Ok(response)
-        };
-        Box::pin(recorded.instrument(span))
+        })
     }
 }
 
