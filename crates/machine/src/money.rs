@@ -116,7 +116,11 @@ impl fmt::Display for Micros {
         if micros == 0 {
             return write!(f, "{whole}");
         }
-        write!(f, "{whole}.{}", format!("{micros:06}").trim_end_matches('0'))
+        let (mut digits, mut width) = (micros, 6);
+        while digits.is_multiple_of(10) {
+            (digits, width) = (digits / 10, width - 1);
+        }
+        write!(f, "{whole}.{digits:0width$}")
     }
 }
 
@@ -132,6 +136,8 @@ mod tests {
             ("1e-2", 10_000, "0.01"),
             ("1.5E2", 150_000_000, "150"),
             ("0.000001", 1, "0.000001"),
+            ("7.1020300", 7_102_030, "7.10203"),
+            ("0.999999", 999_999, "0.999999"),
             ("-0", 0, "0"),
             ("0e999999999999", 0, "0"),
         ] {
