@@ -1,9 +1,11 @@
 //! The backups that were taken of a data folder: where each was written.
 
 use anyhow::Context as _;
+use rustix::fs::OFlags;
 use std::collections::HashSet;
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{MetadataExt as _, fchown};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 /// The list in the data folder, one path a line.
@@ -17,18 +19,33 @@ pub(crate) fn note(data: &Path, backup: &Path) -> anyhow::Result<()> {
     let (backup, list) = (std::path::absolute(backup)?, data.join(LIST));
     let line = backup.to_str().filter(|path| !path.contains(['\n', '\r']));
     let line = line.with_context(|| format!("{} has no line for the path {backup:?}", list.display()))?;
-    let file = std::fs::File::options().create(true).append(true).open(&list);
-    let written = file.and_then(|mut file| {
-        let (own, theirs) = (file.metadata()?, std::fs::metadata(data)?);
-        // Made by root, it could be neither read nor continued by the server's user.
-        if own.uid() != theirs.uid() {
-            fchown(&file, Some(theirs.uid()), Some(theirs.gid()))?;
-        }
+    let written = open(data, &list).and_then(|mut file| {
         // At once: after half a line the next one would be no path.
         file.write_all(format!("{line}\n").as_bytes())?;
-        file.sync_all()
+        file.sync_all()?;
+        // It may be new.
+        File::open(data)?.sync_all()
     });
     written.with_context(|| format!("failed to write {}", list.display()))
+}
+
+/// Opens the list to continue it, or makes it. It belongs to the data folder's owner then: made by root, it could be neither
+/// read nor continued by the server's user.
+///
+/// That user could have put a link there, to be given a file of root: it is not followed, nor is a file given away that has
+/// another name, too.
+fn open(data: &Path, list: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.create(true).append(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    let file = options.open(list)?;
+    let (own, theirs) = (file.metadata()?, std::fs::metadata(data)?);
+    if own.uid() != theirs.uid() {
+        if own.nlink() != 1 {
+            return Err(io::Error::other("it has another name, and another owner than the folder"));
+        }
+        fchown(&file, Some(theirs.uid()), Some(theirs.gid()))?;
+    }
+    Ok(file)
 }
 
 /// Where backups of a data folder were written, the newest first. All of them count: the oldest may be the only one that
@@ -52,17 +69,50 @@ mod tests {
     use super::*;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::{chown, symlink};
 
     #[test]
     fn every_backup_is_known_however_old_it_is() {
         let data = tempfile::tempdir().unwrap();
         assert!(backups(data.path()).unwrap().is_empty());
         let path = |at: usize| PathBuf::from(format!("/backups/{at}"));
-        for at in (0..1_200).chain([0]) {
+        let lines: Vec<String> = (0..1_199).map(|at| format!("/backups/{at}\n")).collect();
+        std::fs::write(data.path().join(LIST), lines.concat()).unwrap();
+        for at in [1_199, 0] {
             note(data.path(), &path(at)).unwrap();
         }
         let expected: Vec<PathBuf> = [0].into_iter().chain((1..1_200).rev()).map(path).collect();
         assert_eq!(backups(data.path()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_list_that_is_a_link_is_not_followed() {
+        let data = tempfile::tempdir().unwrap();
+        let (theirs, list) = (data.path().join("theirs"), data.path().join(LIST));
+        std::fs::write(&theirs, "theirs").unwrap();
+        symlink(&theirs, &list).unwrap();
+        assert!(note(data.path(), Path::new("/backups/a")).is_err());
+        assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn the_list_that_root_makes_belongs_to_the_owner_of_the_folder_and_no_other_file_does() {
+        let data = tempfile::tempdir().unwrap();
+        let (theirs, list) = (data.path().join("theirs"), data.path().join(LIST));
+        let ours = data.path().metadata().unwrap().uid();
+        let backup = Path::new("/backups/a");
+        // Only root can give a folder away.
+        if chown(data.path(), Some(ours + 1), None).is_err() {
+            return;
+        }
+        std::fs::write(&theirs, "theirs").unwrap();
+        std::fs::hard_link(&theirs, &list).unwrap();
+        assert!(note(data.path(), backup).is_err());
+        assert_eq!(std::fs::read(&theirs).unwrap(), b"theirs");
+        assert_eq!(theirs.metadata().unwrap().uid(), ours);
+        std::fs::remove_file(&list).unwrap();
+        note(data.path(), backup).unwrap();
+        assert_eq!(list.metadata().unwrap().uid(), ours + 1);
     }
 
     #[test]
