@@ -8,8 +8,9 @@ use tempfile::NamedTempFile;
 
 /// The mode of a file for its owner alone.
 pub(crate) const PRIVATE: u32 = 0o600;
-/// The bits of a mode that are about the owner and the group.
+/// The bits of a mode that are about the owner and the group, and about the group.
 const OWNER_AND_GROUP: u32 = 0o770;
+const GROUP: u32 = 0o070;
 
 /// Creates a file of this mode, less what the umask takes away.
 ///
@@ -31,8 +32,8 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     sync_folder_of(path)
 }
 
-/// Replaces what a private file holds. Who may read it stays the same: its owner, its group, and their bits of its mode. So
-/// does a symbolic link to it.
+/// Replaces what a private file holds. Who may read it stays the same: its owner, its group if that may do something, and
+/// their bits of its mode. So does a symbolic link to it.
 ///
 /// # Errors
 /// There is no such file, it cannot be written, or this process cannot give it to its owner.
@@ -41,13 +42,27 @@ pub(crate) fn rewrite(path: &Path, content: &[u8]) -> io::Result<()> {
     let old = path.metadata()?;
     let file = written(&path, content, PRIVATE)?;
     let new = file.as_file().metadata()?;
-    if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
-        fchown(file.as_file(), Some(old.uid()), Some(old.gid()))?;
+    let [owner, group] = given_to([new.uid(), new.gid()], [old.uid(), old.gid()], old.mode());
+    if owner.is_some() || group.is_some() {
+        fchown(file.as_file(), owner, group).map_err(|error| {
+            let (owner, group) = (old.uid(), old.gid());
+            let why = format!("this user cannot give it to user {owner} and group {group}: {error}");
+            io::Error::new(error.kind(), why)
+        })?;
     }
     file.as_file().set_permissions(Permissions::from_mode(old.mode() & OWNER_AND_GROUP))?;
     file.as_file().sync_all()?;
     file.persist(&path).map_err(|error| error.error)?;
     sync_folder_of(&path)
+}
+
+/// The owner and the group, unless they are right, to which a new file is given that replaces an old one of this mode. Only
+/// root can give a file to a group that it is not in, so a group that may do nothing is not asked for.
+fn given_to(new: [u32; 2], old: [u32; 2], mode: u32) -> [Option<u32>; 2] {
+    let owner = Some(old[0]).filter(|owner| *owner != new[0]);
+    let matters = owner.is_some() || mode & GROUP != 0;
+    let group = Some(old[1]).filter(|group| matters && *group != new[1]);
+    [owner, group]
 }
 
 /// A synced file beside this path, which is deleted when it is dropped.
@@ -64,7 +79,8 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder of a file: the current one if its path is a name alone.
+pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -119,5 +135,18 @@ mod tests {
         assert!(link.symlink_metadata().unwrap().is_symlink());
         fs::remove_file(&theirs).unwrap();
         assert!(rewrite(&link, b"ours").is_err() && !theirs.exists());
+    }
+
+    #[test]
+    fn a_file_is_given_to_the_owner_and_to_a_group_that_may_do_something() {
+        for (new, old, mode, expected) in [
+            ([7, 7], [7, 7], 0o640, [None, None]),
+            ([7, 7], [7, 0], 0o600, [None, None]),
+            ([7, 7], [7, 9], 0o640, [None, Some(9)]),
+            ([0, 0], [7, 9], 0o600, [Some(7), Some(9)]),
+            ([0, 9], [7, 9], 0o640, [Some(7), None]),
+        ] {
+            assert_eq!(given_to(new, old, mode), expected, "{new:?} {old:?} {mode:o}");
+        }
     }
 }

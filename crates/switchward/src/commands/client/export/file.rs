@@ -164,10 +164,18 @@ fn broken(resume: &Path) -> Exit {
 /// name to read what is exported, or a link that has another file overwritten.
 fn own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)?;
-    if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+    let owner = file.metadata()?.uid();
+    let ours = owner == rustix::process::geteuid().as_raw();
+    if !ours && owner_of_new(path).ok() != Some(owner) {
         return Err(io::Error::other("it belongs to another user"));
     }
     Ok(file)
+}
+
+/// Whom a file belongs to that this user makes beside a path: a folder that is shared over a network may show another user
+/// than that of this process.
+fn owner_of_new(path: &Path) -> io::Result<u32> {
+    Ok(tempfile::tempfile_in(whole_file::folder_of(path))?.metadata()?.uid())
 }
 
 /// The path with something behind its name.
@@ -192,4 +200,25 @@ fn read(resume: &Path) -> Result<Option<Resume>, Exit> {
 fn write(path: &Path, resume: &Resume) -> Result<(), Exit> {
     let text = serde_json::to_vec(resume).map_err(anyhow::Error::from)?;
     Ok(whole_file::replace(path, &text).with_context(|| format!("failed to write {}", path.display()))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::chown;
+
+    #[test]
+    fn a_file_of_another_user_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        std::fs::write(&path, "ours").unwrap();
+        let opened = || own(&path, OpenOptions::new().read(true));
+        opened().unwrap();
+        let ours = path.metadata().unwrap().uid();
+        assert_eq!(owner_of_new(&path).unwrap(), ours);
+        // Only root can give a file away.
+        if chown(&path, Some(ours + 1), None).is_ok() {
+            assert_eq!(opened().unwrap_err().to_string(), "it belongs to another user");
+        }
+    }
 }
