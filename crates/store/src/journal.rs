@@ -57,7 +57,7 @@ impl Synced {
     /// The number of the first bytes of a journal that are known to have been synced.
     fn bytes_of(self, journal: u64) -> u64 {
         match journal.cmp(&self.journal) {
-            // Nothing is known of a later journal once a sync has failed.
+            // After a failed sync no later journal is marked, so what precedes the marked one was synced.
             Ordering::Less => u64::MAX,
             Ordering::Equal => self.bytes,
             Ordering::Greater => 0,
