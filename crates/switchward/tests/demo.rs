@@ -152,15 +152,22 @@ struct Playing {
 }
 
 impl Playing {
-    /// Starts the demo, and waits until its server has answered.
-    fn start() -> Self {
+    /// Starts the demo.
+    fn begin() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let scratch = folder.path().join("scratch");
         std::fs::create_dir(&scratch).expect("a folder");
         let mut demo = program(folder.path());
         demo.arg("demo").env("TMPDIR", &scratch).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut demo = demo.spawn().expect("the program starts");
-        let mut stdout = BufReader::new(demo.stdout.take().expect("it has an output"));
+        let stdout = BufReader::new(demo.stdout.take().expect("it has an output"));
+        Self { demo, stdout, scratch, folder }
+    }
+
+    /// Starts the demo, and waits until its server has answered.
+    fn start() -> Self {
+        let mut playing = Self::begin();
+        let Self { demo, stdout, .. } = &mut playing;
         within(demo.id(), "the server has answered", || {
             let mut line = String::new();
             while !line.contains("stored unchanged") {
@@ -168,7 +175,7 @@ impl Playing {
                 assert!(stdout.read_line(&mut line).expect("text") > 0, "the demo ended");
             }
         });
-        Self { demo, stdout, scratch, folder }
+        playing
     }
 
     /// Sends it a signal, and waits for its end. Its folder stays.
@@ -209,6 +216,19 @@ fn a_signal_ends_the_demo_with_its_server() {
         assert_eq!(processes_of(&scratch), 0, "{signal}: a server lives on");
         assert_eq!(std::fs::read_dir(&scratch).expect("a folder").count(), 0, "{signal}: a folder is left");
     }
+}
+
+/// The folder is gone, too, if the server still makes its files.
+#[test]
+fn a_signal_ends_the_demo_whose_server_is_not_ready_yet() {
+    let mut playing = Playing::begin();
+    while processes_of(&playing.scratch) == 0 {
+        assert!(playing.demo.try_wait().expect("it can be waited for").is_none(), "the demo ended");
+    }
+    let (ended, scratch, _folder) = playing.end("-TERM");
+    assert!(!ended.status.success(), "{ended:?}");
+    assert_eq!(processes_of(&scratch), 0, "a server lives on");
+    assert_eq!(std::fs::read_dir(&scratch).expect("a folder").count(), 0, "a folder is left");
 }
 
 /// A demo that is killed cannot stop its server, which the system then kills.

@@ -24,13 +24,16 @@ const CALL_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(5);
 const LOOKS: usize = 1_000;
 
-/// A running server. Dropping it kills it, and waits for its end: what it still wrote would make its folder come back.
+/// A running server. Dropping it kills it.
 pub(super) struct Server {
-    child: Child,
+    process: Process,
     ready: Ready,
     /// Held open, so that the server never gets a broken pipe.
     _stdout: Lines<BufReader<ChildStdout>>,
 }
+
+/// A process that is killed when this is dropped, which waits for its end: what it still wrote would make its folder come back.
+struct Process(Child);
 
 /// What a development server prints when it is ready.
 #[derive(Deserialize)]
@@ -60,7 +63,7 @@ impl Server {
     /// Starts a server on a data folder, and waits until it is ready.
     pub(super) async fn start(files: &Files) -> anyhow::Result<Self> {
         let log = fs::File::options().create(true).append(true).open(&files.log);
-        let mut child = Command::new(this_program()?)
+        let child = Command::new(this_program()?)
             .args(["dev", "--port", "0", "--clock", "manual", "--output", "json"])
             .args(["--end-with-parent", "--data-dir"])
             .arg(&files.data)
@@ -69,15 +72,16 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log.with_context(|| format!("failed to write {}", files.log.display()))?)
-            .kill_on_drop(true)
             .spawn()
             .context("failed to start the server")?;
-        let mut lines = BufReader::new(child.stdout.take().context("the server has no output")?).lines();
+        let mut process = Process(child);
+        let stdout = process.0.stdout.take().context("the server has no output")?;
+        let mut lines = BufReader::new(stdout).lines();
         let line = tokio::time::timeout(READY_MAX, lines.next_line()).await;
         let line = line.context("the server was not ready in time")??.with_context(|| files.why_not())?;
         let ready =
             serde_json::from_str(&line).context("the server's first line is not the expected JSON")?;
-        Ok(Self { child, ready, _stdout: lines })
+        Ok(Self { process, ready, _stdout: lines })
     }
 
     /// Where it is.
@@ -102,16 +106,16 @@ impl Server {
 
     /// Ends it as a power cut would end its process: with SIGKILL, in the middle of whatever it does.
     pub(super) async fn kill(&mut self) -> anyhow::Result<()> {
-        self.child.kill().await.context("failed to kill the server")
+        self.process.0.kill().await.context("failed to kill the server")
     }
 }
 
-impl Drop for Server {
+impl Drop for Process {
     fn drop(&mut self) {
-        // A process that has ended needs no kill.
-        let _ended = self.child.start_kill();
+        // One that has ended needs no kill.
+        let _ended = self.0.start_kill();
         for _ in 0..LOOKS {
-            if !matches!(self.child.try_wait(), Ok(None)) {
+            if !matches!(self.0.try_wait(), Ok(None)) {
                 return;
             }
             std::thread::sleep(LOOK);
