@@ -7,6 +7,9 @@ use refused::Refused;
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 use switchward_gateway::Reason;
 use tonic::{Code, Status};
 
@@ -30,6 +33,9 @@ pub(crate) const WAITING: u8 = 7;
 /// The server cannot be reached, or cannot answer now.
 const UNAVAILABLE: u8 = 69;
 
+/// How long the end of a process waits until it has said why it ends.
+const LAST_LINE_MAX: Duration = Duration::from_secs(2);
+
 /// The exit codes and their meanings, as the help shows them.
 pub(crate) const CODES: [(u8, &str); 9] = [
     (0, "success"),
@@ -49,10 +55,24 @@ pub(crate) fn print_error_line(line: &str) {
 }
 
 /// Ends this process at once, because its disk or its state can no longer be trusted. It also ends if it cannot say why:
-/// to a pipe that nobody reads, or into a file on the disk that fails.
+/// to a pipe that nobody reads, into a file on the disk that fails, or to a log that waits for this disk.
 pub(crate) fn end_process(why: &str) -> ! {
-    print_error_line(why);
+    let line = why.to_owned();
+    within(LAST_LINE_MAX, move || print_error_line(&line));
     std::process::exit(i32::from(FAILED))
+}
+
+/// Does something on another thread, if there can be one, and waits for it no longer than this.
+fn within(longest: Duration, act: impl FnOnce() + Send + 'static) {
+    let (done, wait) = channel::<()>();
+    let begun = thread::Builder::new().name("last-line".to_owned()).spawn(move || {
+        act();
+        drop(done);
+    });
+    if begun.is_ok() {
+        // Nothing is sent: it ends when the other end is dropped, or it is late.
+        let _done_or_late = wait.recv_timeout(longest);
+    }
 }
 
 /// The end of a command that did not succeed, or that has a special exit code.

@@ -1,4 +1,3 @@
-use std::time::Duration;
 use switchward_gateway::Refusal;
 
 use super::*;
@@ -92,4 +91,16 @@ fn only_a_closed_output_is_passed_over() {
     for exit in [Exit::reported(DENIED), Exit::failed(anyhow::anyhow!("odd"))] {
         assert!(exit.unless_output_closed().is_err());
     }
+}
+
+#[test]
+fn the_end_of_a_process_does_not_wait_for_a_reader() {
+    let (reader, mut full) = std::io::pipe().unwrap();
+    within(Duration::from_millis(50), move || {
+        let _nobody_reads = std::io::Write::write_all(&mut full, "x".repeat(4 << 20).as_bytes());
+    });
+    drop(reader);
+    let (done, seen) = channel();
+    within(Duration::from_secs(60), move || done.send("said").unwrap());
+    assert_eq!(seen.try_recv(), Ok("said"));
 }
