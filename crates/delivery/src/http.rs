@@ -42,7 +42,7 @@ pub struct Request {
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
-    /// The body as JSON; a string if it is not JSON; null if it is empty.
+    /// The body as JSON; a string if it is not JSON; null if it is empty, or if only the head matters.
     pub body: Value,
     /// How long the receiver asks to wait.
     pub retry_after: Option<Duration>,

@@ -23,6 +23,10 @@ pub const REQUEST_BODY_BYTES_MAX: usize = 1024 * 1024;
 pub const ANSWER_HEADERS_MAX: usize = 100;
 /// The body of an answer. Reading stops there and the answer is refused.
 pub const ANSWER_BODY_BYTES_MAX: usize = 1024 * 1024;
+/// The part of a body that nobody needs which is read, so that its connection can be used again, bytes.
+pub const ANSWER_REST_BYTES_MAX: usize = 16 * 1024;
+/// How long reading such a body may take, milliseconds.
+pub const ANSWER_REST_MS: u64 = 500;
 /// How long it may take to connect, TLS included.
 pub const CONNECT_MS_MAX: u64 = 10_000;
 /// How long an idle connection is kept for another request to the same destination, milliseconds. Shorter than servers keep

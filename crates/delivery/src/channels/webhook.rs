@@ -78,7 +78,7 @@ async fn send_message(client: &Client, call: &CallContext<'_>, message: &Message
     call.add_trace(&mut headers);
     let (method, url) = ("POST".to_owned(), message.url.clone());
     let request = Request { method, url, headers, body: Some(body), deadline: call.deadline };
-    let Response { status, retry_after, .. } = client.send(call.tenant, &request).await?;
+    let Response { status, retry_after, .. } = client.notify(call.tenant, &request).await?;
     if (200..300).contains(&status) {
         return Ok(status);
     }
@@ -97,7 +97,7 @@ fn content(body: &str) -> (&'static str, Value) {
 async fn send_event(client: &Client, call: &CallContext<'_>, event: &Event) -> Result<u16, Failed> {
     let mut request = event.request(call.deadline.min(Duration::from_millis(HOOK_MS_MAX)));
     call.add_trace(&mut request.headers);
-    let response = client.send_as_is(call.tenant, &request).await?;
+    let response = client.notify_as_is(call.tenant, &request).await?;
     judged(&response)
 }
 

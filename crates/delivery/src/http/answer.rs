@@ -1,14 +1,15 @@
-//! Reads an answer up to its size limit.
+//! Reads an answer up to its size limit, or only its head.
 
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 use switchward_state::delivery::ExchangeProblem;
+use tokio::time::timeout;
 
 use super::Response;
 use crate::failed::length;
-use crate::limits::{ANSWER_BODY_BYTES_MAX, RETRY_AFTER_MS_MAX};
+use crate::limits::{ANSWER_BODY_BYTES_MAX, ANSWER_REST_BYTES_MAX, ANSWER_REST_MS, RETRY_AFTER_MS_MAX};
 use crate::{DeliveryReason, Failed};
 
 /// Reads a whole answer.
@@ -26,6 +27,24 @@ pub(super) async fn read(mut response: reqwest::Response) -> Result<Response, Fa
         retry_after: retry_after(response.headers()),
         body: value_of(&body, response.headers()),
     })
+}
+
+/// Reads the head of an answer, and drops its body.
+pub(super) async fn head(mut response: reqwest::Response) -> Response {
+    let (status, retry_after) = (response.status().as_u16(), retry_after(response.headers()));
+    // Only a connection whose answer was read to its end can be used for another request. If that takes too long, it is closed.
+    let _closed = timeout(Duration::from_millis(ANSWER_REST_MS), drop_short(&mut response)).await;
+    Response { status, body: Value::Null, retry_after }
+}
+
+/// Reads a body to its end, unless it is long or breaks off.
+async fn drop_short(response: &mut reqwest::Response) {
+    let mut left = ANSWER_REST_BYTES_MAX;
+    while let Ok(Some(chunk)) = response.chunk().await
+        && chunk.len() <= left
+    {
+        left -= chunk.len();
+    }
 }
 
 fn too_large() -> Failed {

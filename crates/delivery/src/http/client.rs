@@ -1,5 +1,6 @@
 //! Sends requests under a tenant's rules.
 
+use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,18 +91,7 @@ impl Client {
     /// large. An answer with any status, even a redirect, is not an error. Nothing is sent if the rules are unknown.
     pub async fn send(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
         let egress = self.policies.egress(tenant).map_err(unknown)?;
-        self.within((Some(tenant), &*egress), request, false).await
-    }
-
-    /// Sends a request whose body is a string that is sent byte for byte, whatever its `content-type`: signed content
-    /// must not change.
-    ///
-    /// # Errors
-    ///
-    /// As for [`send`](Self::send).
-    pub async fn send_as_is(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
-        let egress = self.policies.egress(tenant).map_err(unknown)?;
-        self.within((Some(tenant), &*egress), request, true).await
+        self.whole((Some(tenant), &*egress), request).await
     }
 
     /// Sends a request under rules that are not a tenant's, such as those of an endpoint that the operator set up.
@@ -110,26 +100,47 @@ impl Client {
     ///
     /// As for [`send`](Self::send).
     pub async fn send_under(&self, egress: &Egress, request: &Request) -> Result<Response, Failed> {
-        self.within((None, egress), request, false).await
+        self.whole((None, egress), request).await
     }
 
-    async fn within(&self, under: Under<'_>, request: &Request, as_is: bool) -> Result<Response, Failed> {
-        let deadline = request.deadline.min(Duration::from_millis(DEADLINE_MS_MAX));
-        match timeout(deadline, self.exchange(under, request, as_is)).await {
-            Ok(result) => result,
-            Err(_) => {
-                let max_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
-                Err(Failed::new(DeliveryReason::Timeout, ExchangeProblem::AnswerTime { max_ms }))
-            }
-        }
+    /// Sends a message to a receiver of whose answer only the head matters. The answer's body does not matter, even if it is
+    /// compressed, too large or never ends: the [`Response`] has none.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] if no head of an answer came in time, otherwise as for [`send`](Self::send).
+    pub async fn notify(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
+        self.head(tenant, request, false).await
     }
 
+    /// As [`notify`](Self::notify), with a body that is a string and is sent byte for byte, whatever its `content-type`:
+    /// signed content must not change.
+    ///
+    /// # Errors
+    ///
+    /// As for [`notify`](Self::notify).
+    pub async fn notify_as_is(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
+        self.head(tenant, request, true).await
+    }
+
+    async fn whole(&self, under: Under<'_>, request: &Request) -> Result<Response, Failed> {
+        let answered = async { answer::read(self.exchange(under, request, false).await?).await };
+        in_time(request.deadline, answered).await
+    }
+
+    async fn head(&self, tenant: u32, request: &Request, as_is: bool) -> Result<Response, Failed> {
+        let egress = self.policies.egress(tenant).map_err(unknown)?;
+        let answered = self.exchange((Some(tenant), &*egress), request, as_is);
+        Ok(answer::head(in_time(request.deadline, answered).await?).await)
+    }
+
+    /// Sends a request, and returns the answer with its body unread.
     async fn exchange(
         &self,
         (tenant, egress): Under<'_>,
         request: &Request,
         as_is: bool,
-    ) -> Result<Response, Failed> {
+    ) -> Result<reqwest::Response, Failed> {
         let target = Target::read(&request.url, egress)?;
         let method = headers::read_method(&request.method)?;
         let mut headers = headers::read_headers(&request.headers)?;
@@ -142,7 +153,7 @@ impl Client {
         if let Some(body) = body {
             sending = sending.body(body);
         }
-        answer::read(sending.send().await.map_err(failed)?).await
+        sending.send().await.map_err(failed)
     }
 
     /// Creates a transport that can connect only to these addresses.
@@ -165,6 +176,21 @@ impl Client {
                 tracing::error!(error = %chain(&error), "failed to set up an HTTP client");
                 Failed::new(DeliveryReason::ConnectFailed, ExchangeProblem::Setup)
             })
+    }
+}
+
+/// Waits for an answer as long as its request may take.
+async fn in_time<T>(
+    deadline: Duration,
+    answer: impl Future<Output = Result<T, Failed>>,
+) -> Result<T, Failed> {
+    let deadline = deadline.min(Duration::from_millis(DEADLINE_MS_MAX));
+    match timeout(deadline, answer).await {
+        Ok(result) => result,
+        Err(_) => {
+            let max_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+            Err(Failed::new(DeliveryReason::Timeout, ExchangeProblem::AnswerTime { max_ms }))
+        }
     }
 }
 

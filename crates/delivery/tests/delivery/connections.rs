@@ -65,6 +65,16 @@ async fn a_connection_is_kept_for_its_tenant_alone() {
 }
 
 #[tokio::test]
+async fn a_connection_is_kept_though_only_the_head_of_its_answer_matters() {
+    let server = Keeping::start(usize::MAX).await;
+    let (client, request) = (client(&[server.port]), get(&server.url("127.0.0.1")));
+    for _ in 0..3 {
+        client.notify(1, &request).await.expect("the request is answered");
+    }
+    assert_eq!(server.connections(), [1, 1, 1]);
+}
+
+#[tokio::test]
 async fn a_connection_is_not_used_where_its_name_leads_elsewhere_by_now() {
     let server = Keeping::start(usize::MAX).await;
     let names = Names::of(&[&["127.0.0.1"], &["127.0.0.2"], &["127.0.0.1"]]);

@@ -157,6 +157,34 @@ async fn what_is_compressed_is_not_read() {
     assert!(got(server::answer("200 x\r\ncontent-encoding: identity", b"a")).await.is_ok());
 }
 
+/// A receiver that says that it has a message has it, whatever else it sends.
+#[tokio::test]
+async fn where_only_the_head_of_an_answer_matters_its_body_does_not() {
+    let announced = |bytes: usize| format!("HTTP/1.1 200 x\r\ncontent-length: {bytes}\r\n\r\n").into_bytes();
+    let slow = [announced(2_000), vec![b'x'; 2_000]].concat();
+    for (number, act) in [
+        server::answer("200 x\r\ncontent-encoding: gzip", b"\x1f\x8b"),
+        server::answer("200 x", &vec![b'x'; ANSWER_BODY_BYTES_MAX + 1]),
+        Act::Flood(b"HTTP/1.1 200 x\r\n\r\n".to_vec()),
+        Act::Send([announced(9), b"half".to_vec()].concat()),
+        Act::Drip(slow),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let server = Server::always(act).await;
+        let (client, request) = (client(&[server.port]), get(&server.url("/")));
+        for answered in [client.notify(1, &request).await, client.notify_as_is(1, &request).await] {
+            let found = answered.map(|answer| (answer.status, answer.body));
+            assert_eq!(found, Ok((200, json!(null))), "{number}");
+        }
+    }
+    let server = Server::always(Act::Hang).await;
+    let request = Request { deadline: Duration::from_millis(200), ..get(&server.url("/")) };
+    let silent = client(&[server.port]).notify(1, &request).await.map_err(|failed| failed.reason);
+    assert_eq!(silent, Err(DeliveryReason::Timeout));
+}
+
 #[tokio::test]
 async fn where_nobody_listens_there_is_no_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
