@@ -127,13 +127,18 @@ fn broken(error: &SmtpError) -> Failed {
     Failed::new(DeliveryReason::TlsFailed, MailProblem::Tls { diagnostic: error.to_string() })
 }
 
-/// Maps an SMTP failure to a reason: a 5xx answer is permanent.
+/// The codes of answers that refuse this server's login and not the mail, which goes out once the login is right.
+/// Source: RFC 4954, 6; RFC 5248.
+const LOGIN_REFUSED: [u16; 5] = [525, 530, 534, 535, 538];
+
+/// Maps an SMTP failure to a reason: a 5xx answer about the mail is permanent.
 fn failed(error: &SmtpError) -> Failed {
     let mut text = error.to_string();
     text.truncate(text.floor_char_boundary(MAIL_ANSWER_BYTES_MAX));
-    let reason = if error.is_permanent() {
+    let login = error.status().is_some_and(|code| LOGIN_REFUSED.contains(&code.into()));
+    let reason = if error.is_permanent() && !login {
         DeliveryReason::MailRejected
-    } else if error.is_transient() {
+    } else if error.is_transient() || login {
         DeliveryReason::MailDeferred
     } else if error.is_timeout() {
         DeliveryReason::Timeout

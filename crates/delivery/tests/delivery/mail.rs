@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::json;
-use switchward_delivery::DeliveryReason;
 use switchward_delivery::mail::{
     Choice, Composed, Fact, Head, OutboundMail, Post as _, Purpose, Sender, Smtp, SmtpConfig, SmtpTls,
     compose,
 };
+use switchward_delivery::{DeliveryReason, Secret};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 
@@ -304,7 +304,7 @@ async fn server(at: &'static str, answer: &'static str) -> (u16, Arc<Mutex<Vec<S
                             data = true;
                             "354 go on"
                         }
-                        "EHLO" => "250-sink\r\n250 8BITMIME",
+                        "EHLO" => "250-sink\r\n250-AUTH PLAIN\r\n250 8BITMIME",
                         "QUIT" => "221 bye",
                         _ => "250 fine",
                     };
@@ -319,9 +319,12 @@ async fn server(at: &'static str, answer: &'static str) -> (u16, Arc<Mutex<Vec<S
 }
 
 fn smtp(port: u16) -> Smtp {
+    smtp_as(port, None)
+}
+
+fn smtp_as(port: u16, login: Option<(String, Secret)>) -> Smtp {
     let host = "127.0.0.1".to_owned();
-    let config =
-        SmtpConfig { host, port, tls: SmtpTls::Plain, login: None, hello: Some("switchward".into()) };
+    let config = SmtpConfig { host, port, tls: SmtpTls::Plain, login, hello: Some("switchward".into()) };
     Smtp::new(&config).expect("the connection has no TLS")
 }
 
@@ -348,4 +351,22 @@ async fn what_a_mail_server_answers_says_whether_to_come_again() {
     }
     let outcome = smtp(DESERTED).send(1, &mail).await.map_err(|failed| failed.reason);
     assert_eq!(outcome, Err(DeliveryReason::ConnectFailed));
+}
+
+/// It refuses no mail: an operator may have changed the password there first.
+#[tokio::test]
+async fn a_mail_comes_again_while_the_mail_server_refuses_the_login() {
+    let mail = compose(&outbound(), &sender()).expect("the mail can be written");
+    for (at, answer, wanted) in [
+        ("none", "", None),
+        ("AUTH", "535 5.7.8 bad credentials", Some(DeliveryReason::MailDeferred)),
+        ("AUTH", "534 5.7.9 use another mechanism", Some(DeliveryReason::MailDeferred)),
+        ("MAIL", "530 5.7.0 log in first", Some(DeliveryReason::MailDeferred)),
+        ("MAIL", "553 5.7.1 not yours", Some(DeliveryReason::MailRejected)),
+    ] {
+        let (port, _received) = server(at, answer).await;
+        let smtp = smtp_as(port, Some(("approvals".to_owned(), Secret::new("old".to_owned()))));
+        let outcome = smtp.send(1, &mail).await.map_err(|failed| failed.reason);
+        assert_eq!(outcome.err(), wanted, "{at} {answer}");
+    }
 }
