@@ -93,9 +93,9 @@ fn notified_of_new(session: &Session) -> bool {
 enum Round {
     /// Nothing unseen is left.
     Clear,
-    /// There may be more.
+    /// There are more that were not tried.
     More,
-    /// Something could not be taken now.
+    /// Something could not be taken now, and it makes no sense to go on at once.
     Later,
 }
 
@@ -136,10 +136,11 @@ impl<C: Collect> Rounds<'_, C> {
         }
     }
 
-    /// Waits until the server announces something, or for this long.
+    /// Waits until the server announces something, or for this long. Where it announces nothing, new messages are looked for
+    /// as often as ever.
     async fn rest(&self, session: Session, able: Able, time: Duration) -> Result<Session, ImapError> {
         if !able.idle {
-            tokio::time::sleep(time).await;
+            tokio::time::sleep(time.min(self.account.pace.poll)).await;
             return Ok(session);
         }
         let mut idle = session.idle();
@@ -163,13 +164,16 @@ impl<C: Collect> Rounds<'_, C> {
             within(IMAP_COMMAND_TIME_MAX, "search", unseen).await?.into_iter().collect();
         self.attempts.keep(opened.uid_validity, &unseen);
         unseen.sort_unstable_by_key(|uid| (self.attempts.put_off.contains(uid), *uid));
-        let more = unseen.len() > IMAP_ROUND_MESSAGES_MAX;
-        unseen.truncate(IMAP_ROUND_MESSAGES_MAX);
+        let (put_off, at_once) = (self.attempts.put_off.len(), IMAP_ROUND_MESSAGES_MAX);
+        let untried = unseen.len() - put_off;
+        unseen.truncate(at_once);
         self.take(session, &unseen, able).await?;
-        Ok(match (self.attempts.put_off.is_empty(), more) {
-            (false, _) => Round::Later,
-            (true, true) => Round::More,
-            (true, false) => Round::Clear,
+        // Where none of a whole round could be taken, the next ones could not either.
+        let more = untried > at_once && self.attempts.put_off.len() < put_off + at_once;
+        Ok(match (more, self.attempts.put_off.is_empty()) {
+            (true, _) => Round::More,
+            (false, true) => Round::Clear,
+            (false, false) => Round::Later,
         })
     }
 

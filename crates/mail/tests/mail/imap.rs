@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use switchward_mail::imap::{Account, Collect, Health, ImapError, ImapTls, MailOutcome, Pace, probe, read};
-use switchward_mail::limits::{IMAP_ATTEMPTS_MAX, MESSAGE_BYTES_MAX};
+use switchward_mail::limits::{IMAP_ATTEMPTS_MAX, IMAP_ROUND_MESSAGES_MAX, MESSAGE_BYTES_MAX};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc, watch};
@@ -270,6 +270,43 @@ async fn what_comes_while_a_command_is_answered_is_not_waited_for() {
         }
         reading.abort();
     }
+}
+
+/// Reads with long waits after messages that could not be taken, until `wanted` messages with this text were taken. `then`
+/// is done after the first message.
+async fn taken_meanwhile(mailbox: Mailbox, text: &str, wanted: usize, then: impl FnOnce(&mut Mailbox)) {
+    let (mut account, mailbox) = listen(mailbox).await;
+    let long = Duration::from_secs(3_600);
+    account.pace = Pace { again_min: long, again_max: long, ..account.pace };
+    let (send, mut received) = mpsc::unbounded_channel();
+    let (_stop, stopped) = watch::channel(false);
+    let taker = Arc::new(Taker(send, Notify::new()));
+    let reading = tokio::spawn(read(account, taker, Arc::new(Health::default()), stopped));
+    let (mut taken, mut then) = (0, Some(then));
+    while taken < wanted {
+        let one = tokio::time::timeout(Duration::from_secs(20), received.recv()).await;
+        taken += usize::from(one.expect("the message is taken").as_deref() == Some(text));
+        if let Some(then) = then.take() {
+            then(&mut mailbox.lock().unwrap());
+        }
+    }
+    reading.abort();
+}
+
+#[tokio::test]
+async fn one_that_could_not_be_taken_does_not_change_how_often_a_server_that_announces_nothing_is_asked() {
+    let late = Message { text: "yes".to_owned(), ..Message::default() };
+    taken_meanwhile(mailbox("MOVE", &["later"]), "yes", 1, |mailbox| {
+        mailbox.inbox.insert(2, late);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn many_are_taken_at_once_though_one_of_them_could_not_be_taken() {
+    let many = IMAP_ROUND_MESSAGES_MAX + 10;
+    let texts: Vec<&str> = std::iter::once("later").chain(std::iter::repeat_n("yes", many)).collect();
+    taken_meanwhile(mailbox("IDLE MOVE", &texts), "yes", many, |_| {}).await;
 }
 
 #[tokio::test]
