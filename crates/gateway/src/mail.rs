@@ -257,10 +257,17 @@ impl MailIngress {
                 token,
                 message: message.clone(),
             }));
-            match submit(&self.api, tenant, scope, None, body).await {
-                Ok(Some(_)) => return Outcome::Bounced,
-                Ok(None) => {}
-                Err(refusal) => outcome = refused(&refusal),
+            let tried = match submit(&self.api, tenant, scope, None, body).await {
+                Ok(Some(_)) => Outcome::Bounced,
+                Ok(None) => continue,
+                Err(refusal) => refused(&refusal),
+            };
+            match tried {
+                Outcome::Quarantined(why) => outcome = Outcome::Quarantined(why),
+                // What the likeliest token does must not be replaced by what a later one does, only because that can be done now.
+                done @ (Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Later) => {
+                    return done;
+                }
             }
         }
         outcome
