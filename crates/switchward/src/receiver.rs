@@ -185,5 +185,5 @@ async fn forward(client: &Client, to: &str, headers: &HeaderMap, body: &[u8]) ->
         body: Some(Value::String(String::from_utf8_lossy(body).into_owned())),
         deadline: FORWARD_MAX,
     };
-    client.notify_as_is(0, &request).await.map(|answer| answer.status).map_err(|error| error.to_string())
+    client.notify(0, &request).await.map(|answer| answer.status).map_err(|error| error.to_string())
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use switchward_state::delivery::ExchangeProblem;
@@ -28,7 +29,7 @@ pub enum Webhook {
 pub struct Message {
     /// The address.
     pub url: String,
-    /// Sent as JSON if it is valid JSON, else as text.
+    /// Sent verbatim: as JSON if it is valid JSON, else as text.
     pub body: String,
 }
 
@@ -72,11 +73,10 @@ pub(crate) async fn perform(
 }
 
 async fn send_message(client: &Client, call: &CallContext<'_>, message: &Message) -> Result<u16, Failed> {
-    let (kind, body) = content(&message.body);
-    let mut headers = vec![("content-type".to_owned(), kind.to_owned())];
+    let mut headers = vec![("content-type".to_owned(), content_type(&message.body).to_owned())];
     call.add_key(&mut headers);
     call.add_trace(&mut headers);
-    let (method, url) = ("POST".to_owned(), message.url.clone());
+    let (method, url, body) = ("POST".to_owned(), message.url.clone(), message.body.clone().into());
     let request = Request { method, url, headers, body: Some(body), deadline: call.deadline };
     let Response { status, retry_after, .. } = client.notify(call.tenant, &request).await?;
     if (200..300).contains(&status) {
@@ -86,18 +86,18 @@ async fn send_message(client: &Client, call: &CallContext<'_>, message: &Message
     Err(Failed { retry_after, ..Failed::new(DeliveryReason::ReceiverRefused, problem) })
 }
 
-/// Returns the content type and the body of a message.
-fn content(body: &str) -> (&'static str, Value) {
-    match serde_json::from_str::<Value>(body) {
-        Ok(json) => ("application/json", json),
-        Err(_) => ("text/plain; charset=utf-8", body.into()),
+/// Returns the content type of a message.
+fn content_type(body: &str) -> &'static str {
+    match serde_json::from_str::<IgnoredAny>(body) {
+        Ok(_) => "application/json",
+        Err(_) => "text/plain; charset=utf-8",
     }
 }
 
 async fn send_event(client: &Client, call: &CallContext<'_>, event: &Event) -> Result<u16, Failed> {
     let mut request = event.request(call.deadline.min(Duration::from_millis(HOOK_MS_MAX)));
     call.add_trace(&mut request.headers);
-    let response = client.notify_as_is(call.tenant, &request).await?;
+    let response = client.notify(call.tenant, &request).await?;
     judged(&response)
 }
 
@@ -119,13 +119,15 @@ pub(super) fn judged(response: &Response) -> Result<u16, Failed> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn a_message_is_json_if_it_is_valid_json() {
-        assert_eq!(content("{\"paid\":1}"), ("application/json", json!({ "paid": 1 })));
-        assert_eq!(content("paid, thanks"), ("text/plain; charset=utf-8", json!("paid, thanks")));
+        for body in ["{\"paid\": 12.50}", "12.50", "[1e999]", "null"] {
+            assert_eq!(content_type(body), "application/json", "{body}");
+        }
+        for body in ["paid, thanks", "", "{\"paid\":", "1 2", "007"] {
+            assert_eq!(content_type(body), "text/plain; charset=utf-8", "{body}");
+        }
     }
 }

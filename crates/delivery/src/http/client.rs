@@ -103,35 +103,22 @@ impl Client {
         self.whole((None, egress), request).await
     }
 
-    /// Sends a message to a receiver of whose answer only the head matters. The answer's body does not matter, even if it is
-    /// compressed, too large or never ends: the [`Response`] has none.
+    /// Sends a message to a receiver of whose answer only the head matters. The body of the message is a string that is sent
+    /// byte for byte, whatever its `content-type`: signed content must not change. That of the answer does not matter, even if
+    /// it is compressed, too large or never ends: the [`Response`] has none.
     ///
     /// # Errors
     ///
     /// [`Failed`] if no head of an answer came in time, otherwise as for [`send`](Self::send).
     pub async fn notify(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
-        self.head(tenant, request, false).await
-    }
-
-    /// As [`notify`](Self::notify), with a body that is a string and is sent byte for byte, whatever its `content-type`:
-    /// signed content must not change.
-    ///
-    /// # Errors
-    ///
-    /// As for [`notify`](Self::notify).
-    pub async fn notify_as_is(&self, tenant: u32, request: &Request) -> Result<Response, Failed> {
-        self.head(tenant, request, true).await
+        let egress = self.policies.egress(tenant).map_err(unknown)?;
+        let answered = self.exchange((Some(tenant), &*egress), request, true);
+        Ok(answer::head(in_time(request.deadline, answered).await?).await)
     }
 
     async fn whole(&self, under: Under<'_>, request: &Request) -> Result<Response, Failed> {
         let answered = async { answer::read(self.exchange(under, request, false).await?).await };
         in_time(request.deadline, answered).await
-    }
-
-    async fn head(&self, tenant: u32, request: &Request, as_is: bool) -> Result<Response, Failed> {
-        let egress = self.policies.egress(tenant).map_err(unknown)?;
-        let answered = self.exchange((Some(tenant), &*egress), request, as_is);
-        Ok(answer::head(in_time(request.deadline, answered).await?).await)
     }
 
     /// Sends a request, and returns the answer with its body unread.

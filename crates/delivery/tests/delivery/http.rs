@@ -174,10 +174,8 @@ async fn where_only_the_head_of_an_answer_matters_its_body_does_not() {
     {
         let server = Server::always(act).await;
         let (client, request) = (client(&[server.port]), get(&server.url("/")));
-        for answered in [client.notify(1, &request).await, client.notify_as_is(1, &request).await] {
-            let found = answered.map(|answer| (answer.status, answer.body));
-            assert_eq!(found, Ok((200, json!(null))), "{number}");
-        }
+        let found = client.notify(1, &request).await.map(|answer| (answer.status, answer.body));
+        assert_eq!(found, Ok((200, json!(null))), "{number}");
     }
     let server = Server::always(Act::Hang).await;
     let request = Request { deadline: Duration::from_millis(200), ..get(&server.url("/")) };

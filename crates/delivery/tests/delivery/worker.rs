@@ -522,6 +522,23 @@ async fn a_message_of_a_definition_is_sent_again_when_its_receiver_asks() {
     assert_eq!((failed.reason, failed.retry_after), (DeliveryReason::ReceiverRefused, wait));
 }
 
+/// Numbers keep their digits, and members their order.
+#[tokio::test]
+async fn a_message_of_a_definition_is_sent_as_it_is_written() {
+    let server = Server::always(answer("204 x", b"")).await;
+    let mut harness = Harness::with_idle(IDLE, &server);
+    let _worker = harness.worker("one");
+    let bodies = ["12.50", "{\"z\": 12345678901234567890123, \"a\": 1}", "thanks"];
+    for body in bodies {
+        let message = Message { url: server.url("/in"), body: body.to_owned() };
+        let input = JobInput::Webhook(Webhook::Message(message));
+        harness.publish(Stream::Webhook, &DeliveryJob { input, ..ask("") }).await;
+        assert_eq!(harness.outcome().await.1, Ok(Delivered::Webhook { status: 204 }));
+    }
+    let sent: Vec<Vec<u8>> = server.seen().into_iter().map(|seen| seen.body).collect();
+    assert_eq!(sent, bodies.map(|body| body.as_bytes().to_vec()));
+}
+
 #[tokio::test]
 async fn an_outcome_that_nobody_wants_ends_and_one_that_must_wait_comes_again() {
     let server = Server::always(answered(200, &json!(1))).await;
