@@ -8,6 +8,7 @@
 mod answer;
 mod client;
 mod headers;
+mod lookups;
 mod resolve;
 mod transports;
 

@@ -8,6 +8,10 @@ pub const HOST_BYTES_MAX: usize = 253;
 pub const ADDRESSES_MAX: usize = 32;
 /// Lookups of names at one time. Beyond it a request waits, within its deadline.
 pub const LOOKUPS_MAX: usize = 64;
+/// Of these, lookups of one tenant. Beyond it a request of that tenant waits.
+pub const LOOKUPS_OF_TENANT_MAX: usize = 16;
+/// Tenants whose lookups are counted, before those without any are forgotten.
+pub const LOOKUPS_TENANTS_MAX: usize = 1_024;
 /// Ports of a default policy: those of the web, and their usual alternatives.
 pub const PORTS: [u16; 4] = [443, 80, 8080, 8443];
 

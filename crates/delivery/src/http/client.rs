@@ -12,11 +12,12 @@ use serde_json::Value;
 use switchward_state::delivery::{AddressProblem, ExchangeProblem, RequestProblem, SizedPart};
 use tokio::time::timeout;
 
+use super::lookups::Lookups;
 use super::resolve::{Pinned, Resolve, SystemResolver, pin};
 use super::transports::{To, Transports};
 use super::{Request, Response, answer, headers};
 use crate::failed::length;
-use crate::guard::{Egress, Policies, RulesUnknown, Target};
+use crate::guard::{Egress, Policies, RulesUnknown, Target, TargetHost};
 use crate::limits::{
     ANSWER_HEADERS_MAX, CONNECT_MS_MAX, CONNECTION_KEPT_MS, CONNECTIONS_KEPT_MAX, DEADLINE_MS_MAX,
     REQUEST_BODY_BYTES_MAX,
@@ -54,6 +55,7 @@ type Under<'a> = (Option<u32>, &'a Egress);
 pub struct Client {
     policies: Arc<dyn Policies>,
     resolver: Arc<dyn Resolve>,
+    lookups: Arc<Lookups>,
     tls: ClientConfig,
     transports: Arc<Transports>,
 }
@@ -80,7 +82,8 @@ impl Client {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self { policies: config.policies, resolver: config.resolver, tls, transports: Arc::default() })
+        let (policies, resolver) = (config.policies, config.resolver);
+        Ok(Self { policies, resolver, lookups: Arc::default(), tls, transports: Arc::default() })
     }
 
     /// Sends a request under its tenant's rules.
@@ -133,7 +136,12 @@ impl Client {
         let mut headers = headers::read_headers(&request.headers)?;
         let body = body_of(request.body.as_ref(), &mut headers, as_is)?;
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let turn = match target.host() {
+            TargetHost::Name(_) => Some(self.lookups.begin(tenant).await),
+            TargetHost::Address(_) => None,
+        };
         let addresses = pin(&target, egress, &*self.resolver).await?;
+        drop(turn);
         let to = To::new(tenant, target.url(), &addresses);
         let transport = self.transports.get(to, || self.transport(addresses))?;
         let mut sending = transport.request(method, target.url().clone()).headers(headers);
