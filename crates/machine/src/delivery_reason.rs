@@ -53,7 +53,7 @@ pub enum DeliveryReason {
     MailInvalid,
     /// The mail server refuses the mail for good.
     MailRejected,
-    /// The mail server asks to try again later.
+    /// The mail server asks to try again later, or does not accept this server's login.
     MailDeferred,
     /// The model's endpoint does not accept the credential.
     ModelUnauthorized,
