@@ -151,6 +151,8 @@ fn the_page_has_the_limits_of_sessions() {
     shows("effects of one shard that wait", &[number(shard::OUTBOX_MAX)]);
     let bodies = [bytes(delivery::REQUEST_BODY_BYTES_MAX), bytes(delivery::ANSWER_BODY_BYTES_MAX)];
     shows("body of a request; of its answer", &bodies);
+    let lookups = [number(delivery::LOOKUPS_MAX), number(delivery::LOOKUPS_OF_TENANT_MAX)];
+    shows("host names that one process looks up at one time; of one tenant", &lookups);
     shows("a capability", &[bytes(machine::CAPABILITY_BYTES_MAX)]);
     let capability = format!("dotted or colon path; 1 to {}.", bytes(machine::CAPABILITY_BYTES_MAX));
     assert!(POLICY_PROTO.contains(&capability), "policy.proto lacks {capability}");
