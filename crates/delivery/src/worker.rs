@@ -9,14 +9,14 @@ mod job;
 mod perform;
 mod run;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::Value;
-use switchward_bus::Bus;
+use switchward_bus::{Bus, Receipt};
 
 pub use head::{JobChannel, JobHead};
 pub use job::{DeliveryJob, JobError, JobInput, Origin};
@@ -116,8 +116,8 @@ pub struct DeliveryWorker {
     model: Option<Model>,
     mail: Option<MailChannel>,
     config: Config,
-    /// The names of the jobs in progress.
-    in_hand: Mutex<BTreeSet<String>>,
+    /// The jobs in progress by name, with the deliveries by which they came.
+    in_hand: Mutex<BTreeMap<String, Receipt>>,
 }
 
 impl DeliveryWorker {

@@ -1,5 +1,6 @@
 //! The loops that take delivery jobs and complete them.
 
+use std::collections::btree_map::Entry;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,9 +69,16 @@ impl DeliveryWorker {
             }
         };
         // A job whose id is free on the bus is published again, so two deliveries may come at once.
-        let Some(_held) = InHand::of(self, &job.name()) else {
-            tracing::debug!(?job, count = delivery.count, "a delivery job is already in progress");
-            return self.end(stream, &delivery.receipt).await;
+        let _held = match InHand::of(self, &job.name(), &delivery.receipt) {
+            Ok(held) => held,
+            Err(by) => {
+                tracing::debug!(?job, count = delivery.count, "a delivery job is already in progress");
+                // No heartbeat has reached the bus for long. The delivery is ended by what is in progress, and not before.
+                if by == delivery.receipt {
+                    return;
+                }
+                return self.end(stream, &delivery.receipt).await;
+            }
         };
         // Asked only now: before, another delivery might end between the answer and the beginning of this one.
         if !self.answers.wanted(&job).await {
@@ -100,9 +108,18 @@ impl DeliveryWorker {
 struct InHand<'d>(&'d DeliveryWorker, String);
 
 impl<'d> InHand<'d> {
-    /// Returns `None` if the job is in progress already.
-    fn of(worker: &'d DeliveryWorker, name: &str) -> Option<Self> {
-        worker.in_hand.lock().insert(name.to_owned()).then(|| Self(worker, name.to_owned()))
+    /// Begins a job that came by this delivery.
+    ///
+    /// # Errors
+    /// It is in progress already, by the delivery that is returned.
+    fn of(worker: &'d DeliveryWorker, name: &str, receipt: &Receipt) -> Result<Self, Receipt> {
+        match worker.in_hand.lock().entry(name.to_owned()) {
+            Entry::Occupied(known) => Err(known.get().clone()),
+            Entry::Vacant(free) => {
+                free.insert(receipt.clone());
+                Ok(Self(worker, name.to_owned()))
+            }
+        }
     }
 }
 
@@ -203,7 +220,7 @@ mod tests {
 
     use async_trait::async_trait;
     use serde_json::{Value, json};
-    use switchward_bus::{Memory, Settings};
+    use switchward_bus::{Bus as _, Memory, Published, Settings};
     use switchward_machine::{OpenId, SessionId, TenantId};
     use tokio::sync::Notify;
     use tokio::time::timeout;
@@ -261,15 +278,17 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_second_delivery_is_not_performed_though_the_first_ends_while_it_is_asked_about() {
-        let answers = Arc::new(Overlapping::default());
+    fn worker(answers: &Arc<Overlapping>, bus: &Arc<Memory>) -> DeliveryWorker {
         let egress = Arc::new(Egress::default());
         let client = ClientConfig::new(Arc::new(move |_: u32| Arc::clone(&egress)));
         let client = Client::new(client).expect("the client can be set up");
-        let bus = Arc::new(Memory::new(Settings::default()));
-        let config = Config::new("one".to_owned());
-        let worker = DeliveryWorker::new(bus, answers.clone(), client, None, config);
+        DeliveryWorker::new(bus.clone(), answers.clone(), client, None, Config::new("one".to_owned()))
+    }
+
+    #[tokio::test]
+    async fn a_second_delivery_is_not_performed_though_the_first_ends_while_it_is_asked_about() {
+        let answers = Arc::new(Overlapping::default());
+        let worker = worker(&answers, &Arc::new(Memory::new(Settings::default())));
         let delivery = |receipt: &str| Delivery {
             receipt: Receipt::new(receipt.to_owned()),
             envelope: job().envelope(),
@@ -290,5 +309,26 @@ mod tests {
         timeout(SOON, both).await.expect("both deliveries end");
         assert_eq!(answers.accepted.load(Ordering::SeqCst), 1, "the job was performed again");
         assert!(worker.in_hand.lock().is_empty(), "the job is released");
+    }
+
+    /// It comes again if no heartbeat has reached the bus for long.
+    #[tokio::test]
+    async fn a_delivery_that_comes_again_while_it_is_in_progress_stays_on_the_bus() {
+        let (answers, bus) = (Arc::new(Overlapping::default()), Arc::new(Memory::new(Settings::default())));
+        let worker = worker(&answers, &bus);
+        let publish = || bus.publish(Stream::Model, job().envelope());
+        assert_eq!(publish().await, Ok(Published::Added));
+        let taken = bus.take(Stream::Model, "one", 1, SOON).await.expect("the bus is open");
+        let [delivery] = &taken[..] else { panic!("{taken:?}") };
+        let again = async {
+            answers.reporting.notified().await;
+            worker.work(Stream::Model, delivery).await;
+            assert_eq!(publish().await, Ok(Published::Already), "the delivery is gone");
+            answers.second_came.notify_one();
+        };
+        let both = async { tokio::join!(worker.work(Stream::Model, delivery), again) };
+        timeout(SOON, both).await.expect("both deliveries end");
+        assert_eq!(answers.accepted.load(Ordering::SeqCst), 1, "the job was performed again");
+        assert_eq!(publish().await, Ok(Published::Added), "the delivery has ended");
     }
 }
