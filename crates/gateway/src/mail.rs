@@ -264,7 +264,7 @@ impl MailIngress {
             };
             match tried {
                 Outcome::Quarantined(why) => outcome = Outcome::Quarantined(why),
-                // What the likeliest token does must not be replaced by what a later one does, only because that can be done now.
+                // A later token, which may prove less, must not count only because its session can be changed now.
                 done @ (Outcome::Recorded(_) | Outcome::Bounced | Outcome::Ignored(_) | Outcome::Later) => {
                     return done;
                 }
