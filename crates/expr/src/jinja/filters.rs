@@ -394,7 +394,9 @@ fn by_count(args: &[Value]) -> usize {
 
 /// Each line may be indented by this much.
 fn by_indent(args: &[Value]) -> usize {
-    let text = args.get(1).and_then(Value::as_str).map_or(0, str::len);
+    let named = args.last().and_then(|last| last.get_attr("width").ok());
+    let texts = args.get(1).into_iter().chain(&named).filter_map(Value::as_str);
+    let text = texts.map(str::len).max().unwrap_or(0);
     let width = usize::try_from(number(args, 1, "width")).unwrap_or(0).max(text).max(4);
     let lines = args.first().map_or(1, |value| value.to_string().split('\n').count());
     width.saturating_mul(lines)

@@ -152,6 +152,8 @@ fn repetition_is_bounded_also_where_it_is_constant() {
         "{{ [1]|batch(10**12, 0)|list }}",
         "{{ [1]|slice(10**12) }}",
         "{{ 'a\nb'|indent(width=10**12) }}",
+        "{{ ('\n' * 30000)|indent('x' * 30000, blank=true) }}",
+        "{{ ('\n' * 30000)|indent(width='x' * 30000, blank=true) }}",
         "{{ [1]|tojson(indent=10**12) }}",
     ] {
         assert_eq!(refused(source), RenderError::Fuel, "{source}");
