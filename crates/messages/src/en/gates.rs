@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use switchward_machine::{GateKind, Recipient, SessionId, Time};
-use switchward_state::approval::{OpenGate, ProposedCall, Quorum, RequestSubject};
+use switchward_state::approval::{OpenGate, Quorum, RequestSubject};
 use switchward_state::limits::MAIL_ARGS_BYTES_MAX;
 use switchward_state::policy::time_text;
 use switchward_state::session::Session;
@@ -38,7 +38,7 @@ pub fn facts(session: &Session, id: SessionId, gate: &GateFacts<'_>, medium: Med
     let mut fact = |name, value: &str, code| facts.push(Fact { name, value: clean(value), code });
     if let Some(call) = &open.body.call {
         fact("Call", &call.capability, true);
-        let all = arguments(call);
+        let all = arguments(&call.args);
         let whole = medium == Medium::Page || open.body.fits_a_mail();
         fact("Arguments", &if whole { all } else { beginning(&all) }, true);
     }
@@ -109,17 +109,50 @@ pub fn at(time: Time) -> String {
     time_text(Time(time.0 / 1_000 * 1_000)).replace(".000Z", "Z")
 }
 
-/// A call's arguments as they were given, with every character visible.
-fn arguments(call: &ProposedCall) -> String {
-    let text = match serde_json::from_slice::<serde_json::Value>(&call.args) {
-        Ok(value) => serde_json::to_string_pretty(&value).unwrap_or_default(),
-        Err(_) => String::from_utf8_lossy(&call.args).into_owned(),
-    };
+/// A call's arguments as they were given, with every character visible. The approval is bound to the digits of their
+/// numbers, so none of them is read.
+fn arguments(args: &[u8]) -> String {
+    let given = String::from_utf8_lossy(args);
+    let text = indented(&given);
     // Deep nesting is mostly spaces, and then shown as it was given.
-    if text.len() <= call.args.len().saturating_mul(4).saturating_add(1_024) {
+    if text.len() <= args.len().saturating_mul(4).saturating_add(1_024) {
         return exact(&text);
     }
-    exact(&String::from_utf8_lossy(&call.args))
+    exact(&given)
+}
+
+/// JSON without white space between its values, with a line for each entry of its lists and maps.
+fn indented(json: &str) -> String {
+    let (mut out, mut depth) = (String::with_capacity(json.len()), 0_usize);
+    let (mut in_text, mut escaped, mut opened) = (false, false, false);
+    for c in json.chars() {
+        if in_text {
+            (in_text, escaped) = (escaped || c != '"', !escaped && c == '\\');
+            out.push(c);
+            continue;
+        }
+        let closes = matches!(c, '}' | ']');
+        depth = depth.saturating_sub(usize::from(closes));
+        // An empty list or map stays on its line.
+        if opened != closes {
+            begin_line(&mut out, depth);
+        }
+        out.push(c);
+        opened = matches!(c, '{' | '[');
+        depth += usize::from(opened);
+        match c {
+            ',' => begin_line(&mut out, depth),
+            ':' => out.push(' '),
+            '"' => in_text = true,
+            _ => {}
+        }
+    }
+    out
+}
+
+fn begin_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
 }
 
 fn beginning(text: &str) -> String {
@@ -152,4 +185,36 @@ pub fn rule(open: &OpenGate) -> String {
     };
     let ends = if voting.is_some() { " A rejection by anybody who may decide ends it." } else { "" };
     format!("{rule}{ends}{own}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_shown_with_the_digits_that_are_approved() {
+        let args =
+            r#"{"a":[],"b":{},"c":[123456789012345678901,0.10000000000000000001,1e2],"d":{"e":"},[\"\\"}}"#;
+        let shown = [
+            "{",
+            r#"  "a": [],"#,
+            r#"  "b": {},"#,
+            r#"  "c": ["#,
+            "    123456789012345678901,",
+            "    0.10000000000000000001,",
+            "    1e2",
+            "  ],",
+            r#"  "d": {"#,
+            r#"    "e": "},[\"\\""#,
+            "  }",
+            "}",
+        ];
+        assert_eq!(arguments(args.as_bytes()), shown.join("\n"));
+    }
+
+    #[test]
+    fn deep_arguments_are_shown_as_they_were_given() {
+        let deep = format!("{}[]{}", "[[],".repeat(500), "]".repeat(500));
+        assert_eq!(arguments(deep.as_bytes()), deep);
+    }
 }
