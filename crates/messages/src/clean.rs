@@ -36,7 +36,7 @@ fn hides(c: char) -> bool {
     turns(c)
         || matches!(
             c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
                 | '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}'
                 | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
                 | '\u{e0000}'..='\u{e0fff}'
@@ -44,7 +44,7 @@ fn hides(c: char) -> bool {
 }
 
 fn turns(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -58,6 +58,7 @@ mod tests {
             prose("a\u{1b}b\u{202e}c\u{2067}\u{200c}\n\td"),
             "a\u{fffd}b\u{fffd}c\u{fffd}\u{200c}\n\td"
         );
+        assert_eq!(prose("\u{61c}100 - 20"), "\u{fffd}100 - 20", "after it, the numbers change places");
         assert_eq!(exact("{\"a\":\"\u{202e}\"}\n"), "{\"a\":\"\\u202e\"}\n");
     }
 }
