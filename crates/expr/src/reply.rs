@@ -60,9 +60,9 @@ pub const COURTESIES: &[&str] = &["thanks", "thank you", "cheers", "please"];
 ///
 /// The first line that is not empty must be one of the phrases, whole: of `approve` or `reject`, which are a state's
 /// hints already split at commas, or of [`APPROVALS`] and [`REJECTIONS`], which always count. Case, the amount of white
-/// space between words, and one `.` or `!` at the end do not matter; one of [`COURTESIES`] may follow after a comma or a
-/// space. Later lines are comment. A line that is a phrase of both decides nothing, nor does one that is a phrase of
-/// `discuss`.
+/// space between words, the kind of apostrophe, and one `.` or `!` at the end do not matter; one of [`COURTESIES`] may
+/// follow after a comma or a space. Later lines are comment. A line that is a phrase of both decides nothing, nor does
+/// one that is a phrase of `discuss`.
 #[must_use]
 pub fn decision_line<S: AsRef<str>>(
     reply: &str,
@@ -85,9 +85,9 @@ pub fn decision_line<S: AsRef<str>>(
     }
 }
 
-/// In lower case, with single spaces.
+/// In lower case, with single spaces; both kinds of apostrophe count as the same, because phones write the other one.
 fn plain(text: &str) -> String {
-    text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
+    text.to_lowercase().replace('\u{2019}', "'").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The possible readings of a line: itself, without the mark at its end, without a courtesy. Never empty.
@@ -181,7 +181,7 @@ mod tests {
         decision_line(
             reply,
             &["ship it", "either", "no objections", "by and by"],
-            &["Not  Now", "either", "later"],
+            &["Not  Now", "don't pay", "either", "later"],
             &["By and by", "later", "lgtm"],
         )
     }
@@ -205,7 +205,7 @@ mod tests {
         ] {
             assert_eq!(verdict(reply), ReplyDecision::Approve, "{reply}");
         }
-        for reply in ["no", "Rejected.", "deny, thanks", "not now", "No!\nyes"] {
+        for reply in ["no", "Rejected.", "deny, thanks", "not now", "Don\u{2019}t pay.", "No!\nyes"] {
             assert_eq!(verdict(reply), ReplyDecision::Reject, "{reply}");
         }
     }
