@@ -227,7 +227,7 @@ fn reminders(node: &Node, report: &mut Report) -> Option<Reminders> {
 
 /// A length of time, milliseconds.
 fn every(node: &Node, report: &mut Report) -> Option<u64> {
-    match values::duration(node, report)? {
+    match values::duration(node, "`every`", report)? {
         Until::Later(ms) => Some(ms),
         Until::At(_) => None,
     }

@@ -175,6 +175,15 @@ fn durations_are_whole_numbers_of_one_unit() {
 }
 
 #[test]
+fn a_wrong_length_of_time_is_reported_under_its_own_key() {
+    let text = "definition: a.json\nstart: {reminders: {every: 8, max: 2}}\nsteps: [{wait: 8}]\n";
+    let found = parse("x.yaml", text.as_bytes()).unwrap_err();
+    let starts: Vec<bool> =
+        ["`every` ", "`wait` "].iter().zip(&found).map(|(key, it)| it.message.starts_with(key)).collect();
+    assert_eq!((found.len(), starts), (2, vec![true, true]), "{found:?}");
+}
+
+#[test]
 fn arguments_keep_the_digits_that_were_written() {
     let scenario =
         read_steps("  - authorize: {capability: a, args: {b: 1.50, a: [yes, null, \"q\\\"\"]}}\n").unwrap();

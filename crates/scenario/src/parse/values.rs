@@ -73,8 +73,8 @@ pub(super) fn time(node: &Node, report: &mut Report) -> Option<Time> {
 }
 
 /// `90s` `5m` `2h` `3d`.
-pub(super) fn duration(node: &Node, report: &mut Report) -> Option<Until> {
-    let text = shape::text(node, "`wait`", SOURCE_BYTES_MAX, report)?;
+pub(super) fn duration(node: &Node, what: &str, report: &mut Report) -> Option<Until> {
+    let text = shape::text(node, what, SOURCE_BYTES_MAX, report)?;
     let ms = duration_ms(text).filter(|ms| *ms <= TIME_MS_MAX);
     if ms.is_none() {
         let message = format!("{} is not a duration", quoted(text));

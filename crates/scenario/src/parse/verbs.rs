@@ -282,7 +282,7 @@ fn work(value: &Node, report: &mut Report) -> Option<Verb> {
 
 fn wait(value: &Node, report: &mut Report) -> Option<Verb> {
     if value.as_map().is_none() {
-        return values::duration(value, report).map(Verb::Wait);
+        return values::duration(value, "`wait`", report).map(Verb::Wait);
     }
     let fields = Fields::open(value, &WAIT, report)?;
     let until = fields.required("until", report).and_then(|node| values::time(node, report));

@@ -198,7 +198,8 @@ impl<'a> Player<'a> {
         let mut report =
             StepReport { index, verb, span, expected: Map::new(), seen: Map::new(), misses: Vec::new() };
         compare_refusal(&mut report, expected, refusal);
-        let step = if verb == "authorize" { StepKind::Call } else { StepKind::Other };
+        let calls = matches!(verb, "authorize" | "send_email");
+        let step = if calls { StepKind::Call } else { StepKind::Other };
         for expectation in &expected.expectations {
             let wanted = expectation.wanted;
             let found = match refusal {

@@ -21,7 +21,7 @@ use crate::system::{Broken, read};
 /// What a step did, as far as an expected reason depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepKind {
-    /// It asked for a tool call.
+    /// It asked for a call, which a mail is, too.
     Call,
     /// Anything else.
     Other,

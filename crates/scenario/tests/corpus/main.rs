@@ -122,6 +122,19 @@ fn an_expectation_that_does_not_hold_is_reported_with_its_step_and_line() {
     assert_eq!(report.text(), include_str!("../golden/simulate.v1.txt"));
 }
 
+/// After a mail, `reason` is about that call, as after any other.
+#[test]
+fn a_denied_mail_is_not_one_without_a_reason() {
+    let denied = "definition: mail.yaml
+steps:
+  - send_email: {from: bot@ours.example, to: x@evil.example, subject: s}
+    expect: {decision: deny, reason: null}
+";
+    let report = simulated(denied).unwrap();
+    let missed: Vec<&str> = report.steps.iter().flat_map(|step| &step.misses).map(|miss| miss.what).collect();
+    assert_eq!(missed, ["reason"], "{}", report.text());
+}
+
 #[test]
 fn the_report_has_its_public_form() {
     let report = simulated(WRONG).unwrap();
