@@ -39,14 +39,16 @@ const NEGATIONS: &[&str] = &[
 /// Returns true if a message confirms: it contains one of `phrases`, or of [`CONFIRMATIONS`] if there are none, without
 /// a negation within [`NEGATION_WORDS_MAX`] words of it on either side
 /// (`tests/corpus/conversation/sentences.tsv#4b-11`). One phrase that is not cancelled is enough. Words of the phrase
-/// itself do not cancel it.
+/// itself do not cancel it. A phrase of signs alone, such as an emoji, is cancelled by a negation anywhere.
 #[must_use]
 pub fn confirmed<S: AsRef<str>>(text: &str, phrases: &[S]) -> bool {
     let said = words(text);
     if phrases.is_empty() {
         return CONFIRMATIONS.iter().any(|phrase| affirms(&said, phrase));
     }
-    phrases.iter().any(|phrase| affirms(&said, phrase.as_ref()))
+    let negated = || said.iter().any(|word| negates(word));
+    let signed = |phrase: &str| has_sign(text, phrase) && !negated();
+    phrases.iter().any(|phrase| affirms(&said, phrase.as_ref()) || signed(phrase.as_ref()))
 }
 
 fn affirms(said: &[String], phrase: &str) -> bool {
@@ -69,7 +71,8 @@ fn negates(word: &str) -> bool {
 #[must_use]
 pub fn classify<P, S: AsRef<str>>(reply: &str, ports: &[(P, Vec<S>)]) -> Option<usize> {
     let said = words(reply);
-    let named = |hints: &[S]| hints.iter().any(|hint| !positions(&said, &words(hint.as_ref())).is_empty());
+    let says = |hint: &str| !positions(&said, &words(hint)).is_empty() || has_sign(reply, hint);
+    let named = |hints: &[S]| hints.iter().any(|hint| says(hint.as_ref()));
     let mut found = ports.iter().enumerate().filter(|(_, (_, hints))| named(hints)).map(|(at, _)| at);
     match (found.next(), found.next()) {
         (Some(only), None) => Some(only),
@@ -86,6 +89,12 @@ pub fn hints(text: &str) -> Vec<String> {
 /// The words of a text in lower case, split at Unicode word boundaries; both kinds of apostrophe count as the same.
 fn words(text: &str) -> Vec<String> {
     text.unicode_words().map(|word| word.to_lowercase().replace('\u{2019}', "'")).collect()
+}
+
+/// Returns true if the text contains a phrase that has no words, such as an emoji. Punctuation of ASCII is no phrase.
+fn has_sign(text: &str, phrase: &str) -> bool {
+    let phrase = phrase.trim();
+    !phrase.is_ascii() && words(phrase).is_empty() && text.contains(phrase)
 }
 
 /// The positions among `words` at which the phrase begins.
@@ -170,6 +179,14 @@ mod tests {
             "a negation inside the phrase does not count"
         );
         assert!(!confirmed("There are not no objections", &["no objections"]));
+        for (text, agrees) in [
+            ("\u{1f44d}", true),
+            ("fine\u{1f44d}\u{1f3fd}!", true),
+            ("no \u{1f44d} from me", false),
+            ("fine!", false),
+        ] {
+            assert_eq!(confirmed(text, &["\u{1f44d}", "!"]), agrees, "{text}");
+        }
     }
 
     #[test]
@@ -179,6 +196,9 @@ mod tests {
         assert_eq!(classify("we are not interested", &ports), Some(1));
         assert_eq!(classify("yes and no", &ports), None);
         assert_eq!(classify("later", &ports), None);
+        let signs = [("keen", hints("yes, \u{1f44d}")), ("gone", hints("no, \u{1f44e}"))];
+        assert_eq!(classify("\u{1f44e}", &signs), Some(1));
+        assert_eq!(classify("\u{1f44d} or \u{1f44e}", &signs), None);
         assert_eq!(hints(" a b ,, c,"), ["a b", "c"]);
     }
 
