@@ -31,7 +31,7 @@ fuzz: ## run libFuzzer on each target for ten minutes (FUZZ_SECONDS, FUZZ_TARGET
 
 fuzz-calls: ## make 72,000 random calls with keys of all roles, a reply token and no key (many minutes)
 	@sh tests/scripts/need.sh rust cc
-	FUZZ_CALLS=$(or $(FUZZ_CALLS),72000) FUZZ_ANSWER_MS=1000 cargo test --locked --release -p switchward-gateway --test api random_calls -- --nocapture
+	FUZZ_CALLS=$(or $(FUZZ_CALLS),72000) FUZZ_ANSWER_MS=1000 cargo test --locked --profile long -p switchward-gateway --test api random_calls -- --nocapture
 
 faults: ## kill the server and its Redis for ten minutes while effects fail; check that no effect is lost
 	@sh tests/scripts/faults.sh
@@ -52,27 +52,27 @@ mutants: ## change the engine in small ways and check that the scenarios notice 
 
 lesser: ## make 10,000 random runs with keys of agents and workers; check that they cannot weaken a control (many minutes)
 	@sh tests/scripts/need.sh rust cc
-	LESSER_RUNS=$(or $(LESSER_RUNS),10000) LESSER_EACH=100 cargo test --locked --release -p switchward-gateway --test api lesser -- --nocapture
+	LESSER_RUNS=$(or $(LESSER_RUNS),10000) LESSER_EACH=100 cargo test --locked --profile long -p switchward-gateway --test api lesser -- --nocapture
 
 random: ## run five million steps of random conversation workflows; make test runs 280,000 (many minutes)
 	@sh tests/scripts/need.sh rust cc
-	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --release -p switchward-scenario --test random -- --nocapture
+	RANDOM_STEPS=$(or $(RANDOM_STEPS),5000000) cargo test --locked --profile long -p switchward-scenario --test random -- --nocapture
 
 order: ## simulate the engine under reordered, repeated and lost messages, by 100,000 seeds (ORDER_SEEDS, ORDER_COUNTS; many minutes)
 	@sh tests/scripts/need.sh rust cc
-	sh tests/scripts/seeds.sh ORDER 0..100000 cargo test --locked --release -p switchward-engine --test order -- --nocapture seeds::
+	sh tests/scripts/seeds.sh ORDER 0..100000 cargo test --locked --profile long -p switchward-engine --test order -- --nocapture seeds::
 
 roll: ## replace the servers of a cluster one by one by those of the next feature level under load, and back (ROLL_FROM; many minutes)
 	@PROFILE=$(PROFILE) sh tests/scripts/roll.sh
 
 sim: ## simulate three and five servers under faults, by 1,000 seeds (SIM_SEEDS, SIM_COUNTS); print what failed how often (many minutes)
 	@sh tests/scripts/need.sh rust cc
-	sh tests/scripts/seeds.sh SIM 0..1000 cargo test --locked --release -p switchward-shard --test sim -- --nocapture servers_keep
+	sh tests/scripts/seeds.sh SIM 0..1000 cargo test --locked --profile long -p switchward-shard --test sim -- --nocapture servers_keep
 
 planted: ## plant bugs in the engine and in the servers, one at a time, and check that the simulations find each of them (many minutes)
 	@sh tests/scripts/need.sh rust cc
-	ORDER_SEEDS=$(or $(ORDER_SEEDS),0..200) cargo test --locked --release -p switchward-engine --test order -- --nocapture planted
-	SIM_SEEDS=$(or $(SIM_SEEDS),0..200) cargo test --locked --release -p switchward-shard --test sim -- --nocapture planted
+	ORDER_SEEDS=$(or $(ORDER_SEEDS),0..200) cargo test --locked --profile long -p switchward-engine --test order -- --nocapture planted
+	SIM_SEEDS=$(or $(SIM_SEEDS),0..200) cargo test --locked --profile long -p switchward-shard --test sim -- --nocapture planted
 
 slow: ## run every test beside four busy loops (three times), and with each sync 20 ms slower (many minutes)
 	@sh tests/scripts/slow.sh
