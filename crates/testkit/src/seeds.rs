@@ -1,7 +1,10 @@
-//! Runs of many seeds: which are played, and what they have counted.
+//! Runs of many seeds: which are played, on how many threads, and what they have counted.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 /// The seeds that an environment variable names, as in `0..200`; `None` if it is absent or empty.
 ///
@@ -12,6 +15,51 @@ pub fn named_seeds(variable: &str) -> Option<Range<u64>> {
     let text = std::env::var(variable).ok().filter(|text| !text.is_empty())?;
     let range = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
     Some(range.unwrap_or_else(|| panic!("{variable} is {text:?}, and not a range such as 0..200")))
+}
+
+/// The number of threads that run at one time on this machine, as far as this process may use its cores.
+#[must_use]
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Calls `work` with each seed, on this number of threads, until a call returns false: those that were begun before go on.
+/// Each thread has a value that `own` makes, for what threads should not share: cores that count the references of one
+/// allocation wait for each other.
+pub fn each_seed<S>(
+    seeds: impl Iterator<Item = u64> + Send,
+    threads: usize,
+    own: impl Fn() -> S + Sync,
+    work: impl Fn(&S, u64) -> bool + Sync,
+) {
+    let (seeds, ended) = (Mutex::new(seeds), AtomicBool::new(false));
+    let next = || if ended.load(Ordering::Relaxed) { None } else { seeds.lock().unwrap().next() };
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                let own = own();
+                while let Some(seed) = next() {
+                    if !work(&own, seed) {
+                        ended.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Fails if runs of seeds have failed, and says how the first of them is played again by a target of make that plays the
+/// seeds of a variable.
+///
+/// # Panics
+/// If there is such a seed.
+#[track_caller]
+pub fn none_failed(mut failed: Vec<u64>, variable: &str, target: &str) {
+    failed.sort_unstable();
+    if let Some(first) = failed.first() {
+        let again = format!("{variable}={first}..{} make {target}", first + 1);
+        panic!("these seeds fail: {failed:?}; the first of them is played again by `{again}`");
+    }
 }
 
 /// Counts of what happened, by kind.
@@ -74,5 +122,42 @@ mod tests {
     #[test]
     fn a_variable_that_is_absent_names_no_seeds() {
         assert_eq!(named_seeds("SEEDS_THAT_NOBODY_NAMES"), None);
+    }
+    #[test]
+    fn each_seed_is_played_once_and_each_thread_has_its_own() {
+        let (played, made) = (Mutex::new(Vec::new()), Mutex::new(0));
+        let own = || *made.lock().unwrap() += 1;
+        each_seed(3..103, 4, own, |(), seed| {
+            played.lock().unwrap().push(seed);
+            true
+        });
+        let mut played = played.into_inner().unwrap();
+        played.sort_unstable();
+        assert_eq!(played, (3..103).collect::<Vec<u64>>());
+        assert_eq!(made.into_inner().unwrap(), 4);
+    }
+
+    #[test]
+    fn no_seed_is_begun_after_one_that_ends_the_run() {
+        let played = Mutex::new(Vec::new());
+        each_seed(
+            0..100,
+            1,
+            || (),
+            |(), seed| {
+                played.lock().unwrap().push(seed);
+                seed < 5
+            },
+        );
+        assert_eq!(played.into_inner().unwrap(), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "these seeds fail: [4, 9]; the first of them is played again by `SEEDS=4..5 make it`"
+    )]
+    fn the_first_seed_that_fails_is_named() {
+        none_failed(Vec::new(), "SEEDS", "it");
+        none_failed(vec![9, 4], "SEEDS", "it");
     }
 }

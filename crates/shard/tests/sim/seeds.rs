@@ -2,9 +2,8 @@
 
 use parking_lot::Mutex;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use switchward_testkit::{Counts, named_seeds};
+use switchward_testkit::{Counts, cores, each_seed, named_seeds, none_failed};
 
 use crate::process::play;
 use crate::simulation::Outcome;
@@ -21,23 +20,7 @@ pub(crate) fn seeds(usual: Range<u64>) -> Range<u64> {
 
 /// Calls a function with each seed, on as many threads as there are cores, until one returns false.
 pub(crate) fn each(seeds: Range<u64>, work: impl Fn(u64) -> bool + Sync) {
-    let next = AtomicU64::new(seeds.start);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
-                        return;
-                    }
-                    if !work(seed) {
-                        next.store(seeds.end, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
+    each_seed(seeds, cores(), || (), |(), seed| work(seed));
 }
 
 /// What a run has shown, by the names under which `make sim` adds it up.
@@ -90,5 +73,5 @@ fn servers_keep_their_promises_under_faults() {
     });
     let (seen, bad) = sum.into_inner();
     println!("{}", seen.lines(&seeds));
-    assert_eq!(bad, Vec::<u64>::new(), "these seeds fail");
+    none_failed(bad, "SIM_SEEDS", "sim");
 }
