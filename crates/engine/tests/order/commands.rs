@@ -52,12 +52,17 @@ pub(crate) fn price(capability: &str) -> Option<Price> {
     }
 }
 
-/// The compiled definitions, by name.
-static DEFINITIONS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
+/// The compiled definitions, with the digests of their machines.
+static DEFINITIONS: LazyLock<Vec<(Definition, Digest)>> = LazyLock::new(|| {
     let mut sources = vec![register(), post()];
     sources.extend(COUNTERS.map(counter));
     sources.extend(NAPS_MS.map(nap));
-    sources.iter().map(|source| definition(source)).collect()
+    let with_digest = |source: &String| {
+        let definition = definition(source);
+        let digest = definition.machine.digest();
+        (definition, digest)
+    };
+    sources.iter().map(with_digest).collect()
 });
 
 fn register() -> String {
@@ -139,7 +144,7 @@ pub(crate) fn install() -> Vec<Command> {
         let body = Body::Catalogue(CatalogueCommand::InstallMachine(InstallMachine { machine }));
         Command::of_server(TENANT, Scope::Shard, body)
     };
-    DEFINITIONS.iter().map(install).collect()
+    DEFINITIONS.iter().map(|(definition, _)| install(definition)).collect()
 }
 
 /// The session of a key.
@@ -164,8 +169,8 @@ fn by_person(session: SessionId, role: Role, body: Body) -> Command {
 
 /// Starts the session of this key.
 pub(crate) fn start(name: &str, key: &str) -> Command {
-    let definition = DEFINITIONS.iter().find(|definition| definition.name == name).unwrap();
-    let body = Start { key: Some(key.to_owned()), ..start_of(name, 1, definition.machine.digest(), "agent") };
+    let (_, digest) = DEFINITIONS.iter().find(|(definition, _)| definition.name == name).unwrap();
+    let body = Start { key: Some(key.to_owned()), ..start_of(name, 1, *digest, "agent") };
     by_agent(session(key), Body::Session(SessionCommand::Start(body)))
 }
 

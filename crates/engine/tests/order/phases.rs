@@ -2,7 +2,6 @@
 //! used up.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::LazyLock;
 use switchward_engine::decide;
 use switchward_machine::{SessionId, Time};
 use switchward_state::planted::Bug;
@@ -31,20 +30,20 @@ pub(crate) struct Outcome {
     pub(crate) seen: Counts,
 }
 
-/// Rows with all machines.
-static INSTALLED: LazyLock<Rows> = LazyLock::new(|| {
+/// Rows with all machines. No two threads should play with the same: they would count the references of the same allocations.
+pub(crate) fn installed() -> Rows {
     let mut rows = Rows::default();
     let decided = decide(&install(), &rows, Time(1)).unwrap();
     rows.apply(decided.changes);
     rows
-});
+}
 
-/// Plays the run of a seed, with a bug in all replicas if one is given.
+/// Plays the run of a seed, which begins with these rows, with a bug in all replicas if one is given.
 ///
 /// # Errors
 /// What is wrong, and when.
-pub(crate) fn play(seed: u64, bug: Option<Bug>) -> Result<Outcome, String> {
-    let mut simulation = begin(seed, bug);
+pub(crate) fn play(rows: &Rows, seed: u64, bug: Option<Bug>) -> Result<Outcome, String> {
+    let mut simulation = begin(rows, seed, bug);
     let done = run(&mut simulation);
     done.map_err(|why| format!("after {} ms: {why}", simulation.now))?;
     let entries: usize = simulation.shards.iter().map(Shard::entries).sum();
@@ -65,10 +64,10 @@ pub(crate) fn caught<T>(plays: impl FnOnce() -> Result<T, String>) -> Result<T, 
     })
 }
 
-fn begin(seed: u64, bug: Option<Bug>) -> Simulation {
+fn begin(rows: &Rows, seed: u64, bug: Option<Bug>) -> Simulation {
     let mut rng = Rng::new(seed);
     let (count, servers) = (2 + rng.below(3), 2 + rng.below(2));
-    let shards = (0..count).map(|number| Shard::new(number, servers, &INSTALLED, bug)).collect();
+    let shards = (0..count).map(|number| Shard::new(number, servers, rows, bug)).collect();
     let mut simulation = Simulation::new(rng, shards, servers);
     let first = [["register", COUNTERS[0]], [COUNTERS[1], "post"], [COUNTERS[0], "nap-1800"]];
     for (number, definitions) in first.into_iter().enumerate() {

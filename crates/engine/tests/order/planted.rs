@@ -7,7 +7,7 @@ use switchward_state::seal::KeyRing;
 use switchward_state::{Key, Row, View, ViewError};
 use switchward_testkit::Rows;
 
-use crate::phases::{caught, play};
+use crate::phases::{caught, installed, play};
 use crate::seeds::named;
 
 /// Each bug must be found by one of these seeds.
@@ -46,11 +46,11 @@ impl View for Planted<'_> {
 /// names are played, to count those that find it.
 #[expect(clippy::disallowed_macros, reason = "`make planted` shows what was found")]
 fn find(bug: Bug) {
-    let (seeds, mut found) = (named(), Vec::new());
+    let (seeds, mut found, rows) = (named(), Vec::new(), installed());
     let (stops, seeds) = (seeds.is_none(), seeds.unwrap_or(BUDGET));
     for seed in seeds.clone() {
-        let Err(wrong) = caught(|| play(seed, Some(bug))) else { continue };
-        if caught(|| play(seed, None)).is_err() {
+        let Err(wrong) = caught(|| play(&rows, seed, Some(bug))) else { continue };
+        if caught(|| play(&rows, seed, None)).is_err() {
             continue;
         }
         found.push((seed, wrong));

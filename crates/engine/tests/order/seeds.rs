@@ -1,9 +1,10 @@
 //! The runs of many seeds, in four tests that run side by side.
 
 use std::ops::Range;
-use switchward_testkit::{Counts, named_seeds};
+use std::sync::Mutex;
+use switchward_testkit::{Counts, Rows, cores, each_seed, named_seeds, none_failed};
 
-use crate::phases::{Outcome, caught, play};
+use crate::phases::{Outcome, caught, installed, play};
 use crate::plan::FAULTS;
 
 /// The seeds of `make test`.
@@ -21,10 +22,10 @@ pub(crate) fn named() -> Option<Range<u64>> {
 }
 
 /// Plays the run of a seed, some twice: both must be the same.
-fn examine(seed: u64) -> Result<Outcome, String> {
-    let outcome = play(seed, None)?;
+fn examine(rows: &Rows, seed: u64) -> Result<Outcome, String> {
+    let outcome = play(rows, seed, None)?;
     if (seed / PARTS).is_multiple_of(TWICE_IN) {
-        let again = play(seed, None)?.hash;
+        let again = play(rows, seed, None)?.hash;
         if again != outcome.hash {
             let hash = outcome.hash;
             return Err(format!("the run is another one when it is repeated: {hash:016x} and {again:016x}"));
@@ -38,10 +39,16 @@ fn examine(seed: u64) -> Result<Outcome, String> {
 #[expect(clippy::disallowed_macros, reason = "`make order` shows what was played")]
 fn part(number: u64) {
     let seeds = named().unwrap_or(SEEDS);
-    let (mut seen, mut bad) = (Counts::default(), Vec::new());
-    for seed in seeds.clone().filter(|seed| seed % PARTS == number) {
+    let own = seeds.clone().filter(|seed| seed % PARTS == number);
+    // The parts run side by side: together they use all cores.
+    let threads = cores().div_ceil(PARTS as usize);
+    let sum = Mutex::new((Counts::default(), Vec::new()));
+    each_seed(own, threads, installed, |rows, seed| {
+        let outcome = caught(|| examine(rows, seed));
+        let mut sum = sum.lock().unwrap();
+        let (seen, bad) = &mut *sum;
         seen.add("runs");
-        match caught(|| examine(seed)) {
+        match outcome {
             Ok(outcome) => seen.add_all(&outcome.seen),
             Err(why) => {
                 println!("ORDER_SEEDS={seed}..{}: {why}", seed + 1);
@@ -49,10 +56,12 @@ fn part(number: u64) {
                 seen.add("runs that failed");
             }
         }
-    }
+        true
+    });
+    let (seen, bad) = sum.into_inner().unwrap();
     // Where one test runs after the other, its name stands in the line.
     println!("\npart {number}:\n{}", seen.lines(&seeds));
-    assert_eq!(bad, Vec::<u64>::new(), "these seeds fail");
+    none_failed(bad, "ORDER_SEEDS", "order");
     if seen.of("runs") >= RUNS_FOR_ALL_FAULTS {
         let never: Vec<_> = FAULTS.into_iter().filter(|kind| seen.of(kind) == 0).collect();
         assert_eq!(never, Vec::<&str>::new(), "faults that never occurred: the runs show nothing about them");
