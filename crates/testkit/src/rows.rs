@@ -25,11 +25,14 @@ impl Rows {
                 Some(row) => self.0.insert(key.clone(), Arc::clone(row)),
                 None => self.0.remove(&key),
             };
-            for gone in before.iter().flat_map(|row| index_keys(&key, row)) {
-                self.0.remove(&gone);
+            let before: Vec<Key> = before.iter().flat_map(|row| index_keys(&key, row)).collect();
+            let after: Vec<Key> = row.iter().flat_map(|row| index_keys(&key, row)).collect();
+            // Most entries of a row stay: each names its row, so that no other row removes them.
+            for gone in before.iter().filter(|entry| !after.contains(entry)) {
+                self.0.remove(gone);
             }
-            for entry in row.iter().flat_map(|row| index_keys(&key, row)) {
-                self.0.insert(entry, Arc::new(Row::Index));
+            for new in after.into_iter().filter(|entry| !before.contains(entry)) {
+                self.0.insert(new, Arc::new(Row::Index));
             }
         }
     }
@@ -227,6 +230,9 @@ impl Rows {
     /// # Errors
     /// The first row that they make different.
     pub fn agree(&self, one: &Changes, two: &Changes, what: &str) -> Result<(), String> {
+        if one == two {
+            return Ok(());
+        }
         for (key, _) in one.iter().chain(two) {
             let becomes = |changes: &Changes| match changes.binary_search_by(|(changed, _)| changed.cmp(key))
             {

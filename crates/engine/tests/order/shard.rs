@@ -317,7 +317,7 @@ fn digest_of(changes: &Changes) -> Digest {
     for (key, row) in changes {
         bytes.extend_from_slice(key.as_bytes());
         match row {
-            Some(row) => bytes.extend(row.encode()),
+            Some(row) => row.encode_into(&mut bytes),
             None => bytes.push(0),
         }
     }

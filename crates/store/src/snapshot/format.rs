@@ -22,6 +22,8 @@ pub(super) fn damaged(detail: impl Into<String>) -> StoreError {
 pub(crate) struct RowsDigest {
     hash: Sha256,
     pub(crate) rows: u64,
+    /// For the encoding of one row, used again for each.
+    pub(crate) buffer: Vec<u8>,
 }
 
 impl RowsDigest {

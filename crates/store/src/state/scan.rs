@@ -121,9 +121,11 @@ impl RowsDigest {
     pub(super) fn add_found<R: Record>(&mut self, key: &[u8], found: RowSource<R>) -> Result<(), StoreError> {
         match found {
             RowSource::Memory(row) => {
-                let mut encoded = Vec::new();
+                let mut encoded = std::mem::take(&mut self.buffer);
+                encoded.clear();
                 row.encode(&mut encoded);
                 self.add(key, &encoded);
+                self.buffer = encoded;
             }
             RowSource::Disk(stored) => self.add(key, forms::ROW.open(&stored)?),
         }
