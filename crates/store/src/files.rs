@@ -1,9 +1,13 @@
 //! The few file operations that the rest needs, with errors that name the file.
 
 use crate::StoreError;
+use rustix::{
+    fs::{SeekFrom, seek},
+    io::Errno,
+};
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Write},
+    io::{self, Seek as _, Write},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::Arc,
@@ -80,4 +84,40 @@ pub(crate) fn entries(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     fs::read_dir(path)
         .and_then(|all| all.map(|entry| entry.map(|entry| entry.path())).collect())
         .map_err(failed("list", path))
+}
+
+/// Moves to the next data of a file, over a hole, which reads as zeros. Returns false if nothing but a hole follows. On a
+/// file system without holes all is data.
+pub(crate) fn skip_hole(mut file: &File) -> io::Result<bool> {
+    let at = file.stream_position()?;
+    match seek(file, SeekFrom::Data(at)) {
+        Ok(_) => Ok(true),
+        Err(Errno::NXIO) => Ok(false),
+        // What cannot be skipped is read.
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+
+    #[test]
+    fn data_after_a_hole_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("sparse");
+        let mut file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
+        assert!(!skip_hole(&file).unwrap(), "an empty file has no data");
+        file.set_len(4 << 20).unwrap();
+        file.seek(io::SeekFrom::Start(2 << 20)).unwrap();
+        file.write_all(b"data").unwrap();
+        file.rewind().unwrap();
+        assert!(skip_hole(&file).unwrap());
+        let mut rest = Vec::new();
+        file.read_to_end(&mut rest).unwrap();
+        let found = rest.iter().position(|byte| *byte != 0).unwrap();
+        assert_eq!(&rest[found..found + 4], b"data");
+    }
 }

@@ -21,7 +21,7 @@ mod follower;
 
 use crate::{
     StoreError,
-    files::{entries, failed, sync_dir},
+    files::{entries, failed, skip_hole, sync_dir},
 };
 pub(crate) use follower::Follower;
 use std::{
@@ -301,13 +301,16 @@ impl<'a> Journal<'a> {
         Ok(bytes)
     }
 
+    /// Returns true if only zeros follow. The hole that a journal is made with is not read: it would take longer than all else.
     fn rest_is_zero(&mut self) -> io::Result<bool> {
         let (mut buffer, zeros) = (vec![0; BLOCK], vec![0; BLOCK]);
         loop {
-            match self.reader.read(&mut buffer)? {
-                0 => return Ok(true),
-                size if buffer[..size] != zeros[..size] => return Ok(false),
-                _ => {}
+            if self.reader.buffer().is_empty() && !skip_hole(self.reader.get_ref())? {
+                return Ok(true);
+            }
+            let size = self.reader.read(&mut buffer)?;
+            if size == 0 || buffer[..size] != zeros[..size] {
+                return Ok(size == 0);
             }
         }
     }
@@ -400,6 +403,20 @@ mod tests {
         }
         fs::write(root.path().join("4.jnl"), "").unwrap();
         repair(root.path(), synced).unwrap();
+    }
+
+    #[test]
+    fn a_hole_ends_a_journal_unless_something_follows_it() {
+        let (whole, synced) = journal();
+        for (rest, left) in [("", 1 << 20), ("rest", whole.len() as u64)] {
+            let root = tempfile::tempdir().unwrap();
+            let file = File::create_new(root.path().join("0.jnl")).unwrap();
+            file.set_len(1 << 20).unwrap();
+            file.write_all_at(&whole, 0).unwrap();
+            file.write_all_at(rest.as_bytes(), 1 << 19).unwrap();
+            repair(root.path(), synced).unwrap();
+            assert_eq!(file.metadata().unwrap().len(), left, "{rest:?}");
+        }
     }
 
     /// Its pages may be clean although they never reached the disk, if an earlier sync failed.
