@@ -117,8 +117,11 @@ impl Board {
     }
 
     fn accepts(&mut self, one: u64, other: u64) -> bool {
-        let data = |node: u64| self.endpoints.get(&node).map(|endpoint| endpoint.data.clone());
-        let (Some(own), Some(theirs)) = (data(one), data(other)) else { return true };
+        // This is asked for each message: nothing is cloned.
+        let (Some(own), Some(theirs)) = (self.endpoints.get(&one), self.endpoints.get(&other)) else {
+            return true;
+        };
+        let (own, theirs) = (&own.data, &theirs.data);
         let folders = [own.identity(), theirs.identity()];
         match self.shaken.get(&(one, other)) {
             Some((then, accepted)) if *then == folders => *accepted,
