@@ -252,10 +252,8 @@ impl Simulation {
 
     /// An answer has come.
     pub(crate) fn returned(&mut self, at: usize, attempt: u64, answer: Answer) -> Checked {
-        let Some(mut operation) = self.callers[at].operation.clone().filter(|it| it.attempt == attempt)
-        else {
-            return Ok(());
-        };
+        let operation = self.callers[at].operation.as_ref().filter(|it| it.attempt == attempt);
+        let Some(mut operation) = operation.cloned() else { return Ok(()) };
         match answer {
             Ok(reply) => {
                 let Some(asking) = &mut operation.asking else { return self.done(at, &operation, &reply) };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_engine::{Decided, decide, evolve};
-use switchward_machine::{Digest, Time};
+use switchward_machine::Time;
 use switchward_state::planted::Bug;
 use switchward_state::{Changes, Command, Decision, Due, IndexKey, Key, Kind, Row, View as _};
 use switchward_testkit::Rows;
@@ -36,8 +36,8 @@ pub(crate) struct Shard {
 /// A committed entry.
 struct Entry {
     bytes: Vec<u8>,
-    /// The digest of the rows that it changes, as the first replica computed them.
-    changes: Option<Digest>,
+    /// The rows that it changes in their stored form, as the first replica computed them.
+    changes: Option<Vec<u8>>,
 }
 
 /// A replica.
@@ -227,8 +227,8 @@ impl Shard {
         let replica = &mut self.replicas[server];
         let (at, shard) = (replica.applied, self.number);
         let entry = &mut self.log[at];
-        let digest = digest_of(&changes);
-        match entry.changes {
+        let stored = stored(&changes, entry.changes.as_ref().map_or(0, Vec::len));
+        match &entry.changes {
             None => {
                 if decision.encode() != entry.bytes {
                     return Err(format!("a decision is another one when it is read back: {decision:?}"));
@@ -238,9 +238,9 @@ impl Shard {
                 }
                 self.last = decision.at;
                 oracle.look(decision, &entry.bytes)?;
-                entry.changes = Some(digest);
+                entry.changes = Some(stored);
             }
-            Some(known) if known == digest => {}
+            Some(known) if *known == stored => {}
             Some(_) => {
                 return Err(format!("server {server} makes other rows of entry {at} of shard {shard}"));
             }
@@ -311,9 +311,9 @@ impl Shard {
     }
 }
 
-/// The digest of changed rows in their stored form.
-fn digest_of(changes: &Changes) -> Digest {
-    let mut bytes = Vec::new();
+/// Changed rows in their stored form, which is expected to have this many bytes.
+fn stored(changes: &Changes, expected: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(expected);
     for (key, row) in changes {
         bytes.extend_from_slice(key.as_bytes());
         match row {
@@ -321,5 +321,5 @@ fn digest_of(changes: &Changes) -> Digest {
             None => bytes.push(0),
         }
     }
-    Digest::of(&bytes)
+    bytes
 }
