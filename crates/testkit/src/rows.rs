@@ -20,6 +20,8 @@ pub struct Rows(BTreeMap<Key, Arc<Row>>);
 impl Rows {
     /// Applies a decision's changes, and updates the index entries that follow from them.
     pub fn apply(&mut self, changes: Changes) {
+        // A row is as large as the largest kind, so all entries share one.
+        let index = Arc::new(Row::Index);
         for (key, row) in changes {
             let before = match &row {
                 Some(row) => self.0.insert(key.clone(), Arc::clone(row)),
@@ -32,7 +34,7 @@ impl Rows {
                 self.0.remove(gone);
             }
             for new in after.into_iter().filter(|entry| !before.contains(entry)) {
-                self.0.insert(new, Arc::new(Row::Index));
+                self.0.insert(new, Arc::clone(&index));
             }
         }
     }

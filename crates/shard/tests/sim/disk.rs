@@ -19,6 +19,8 @@ pub(crate) type Logs = BTreeMap<GroupId, Log>;
 #[derive(Clone, Default)]
 pub(crate) struct Log {
     records: BTreeMap<u64, Bytes>,
+    /// What the records take on disk.
+    bytes: u64,
     metas: [Option<Bytes>; 3],
 }
 
@@ -36,13 +38,18 @@ impl Change {
     fn make(self, log: &mut Log) {
         match self {
             Self::Append(records) => {
+                log.bytes += records.iter().map(|record| size(&record.bytes)).sum::<u64>();
                 log.records.extend(records.into_iter().map(|record| (record.index, record.bytes)));
             }
             Self::Put(slot, bytes) => log.metas[slot as usize] = Some(bytes),
-            Self::Truncate(None) => log.records.clear(),
-            Self::Truncate(Some(index)) => drop(log.records.split_off(&(index + 1))),
+            Self::Truncate(index) => {
+                let gone = log.records.split_off(&index.map_or(0, |index| index + 1));
+                log.bytes -= gone.values().map(size).sum::<u64>();
+            }
             Self::Purge(index, bytes) => {
-                log.records = log.records.split_off(&(index + 1));
+                let left = log.records.split_off(&(index + 1));
+                let gone = std::mem::replace(&mut log.records, left);
+                log.bytes -= gone.values().map(size).sum::<u64>();
                 log.metas[Meta::Purged as usize] = Some(bytes);
             }
         }
@@ -295,7 +302,7 @@ impl GroupLog for MemoryLog {
     }
 
     fn bytes(&self, group: GroupId) -> u64 {
-        self.log(group, |log| log.records.values().map(size).sum())
+        self.log(group, |log| log.bytes)
     }
 
     fn stretch(&self, group: GroupId, range: Range<u64>) -> (u64, u64) {
