@@ -96,10 +96,17 @@ impl<R: Record> State<R> {
 
     fn stretch(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, rows_max: usize) -> Stretch<R> {
         let tables = self.0.tables.read();
-        let mut changes = BTreeMap::new();
+        let mut changes: BTreeMap<RowKey, Option<R>> = BTreeMap::new();
         for rows in tables.layers().rev() {
             let first = rows.range(from, to).take(rows_max);
-            changes.extend(first.map(|(key, change)| (key.clone(), change.row.clone())));
+            // `SmallVec` clones item by item; this copies the bytes at once.
+            let first = first.map(|(key, change)| (RowKey::from_slice(key), change.row.clone()));
+            // A map is made of sorted rows faster than they are inserted into it.
+            if changes.is_empty() {
+                changes = first.collect();
+            } else {
+                changes.extend(first);
+            }
         }
         let last = changes.keys().nth(rows_max - 1).cloned();
         if let Some(last) = &last {
