@@ -44,6 +44,17 @@ impl<'a> Builds<'a> {
         }
     }
 
+    /// Ends the server that runs from the first block to the last, if there is one.
+    ///
+    /// # Errors
+    /// It does not end in time.
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
+        match self {
+            Self::One(server) => server.end().await,
+            Self::InTurns { .. } => Ok(()),
+        }
+    }
+
     /// Measures one point; returns the figures of the server, and those of the other build if there is one. In odd rounds
     /// the server comes first, in even rounds the other build.
     pub(crate) async fn measure(

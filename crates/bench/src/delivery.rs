@@ -77,6 +77,7 @@ pub(crate) async fn run(binary: &Path, folder: &Path) -> anyhow::Result<()> {
     );
     println!("two syncs and a round trip       {needed:>10.3} ms, {sync_ms:.3} and {trip_ms:.3} each");
     println!("decision to arrival, p50         {way:>10.3} ms, {longer:.2} times that, target {WAY_AIM}");
+    server.end().await?;
     ensure!(ratio >= RATIO_AIM, "too few effects are delivered per second");
     ensure!(longer <= WAY_AIM, "effects take too long from decision to arrival");
     Ok(())

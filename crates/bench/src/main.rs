@@ -193,6 +193,7 @@ async fn compare(args: &Args, folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("failed to write {}", args.json.display()))?;
     serde_json::to_writer_pretty(file, &rounds)?;
     println!("\nfigures: {}", args.json.display());
+    builds.end().await?;
     let floors = if args.strict { judge::judge_strictly(&rounds) } else { judge::judge(&rounds) };
     if args.beside.is_none() {
         return floors;

@@ -1,19 +1,24 @@
 //! The processes that are measured.
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 
 /// The longest line that a process announces itself or its result with, bytes.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 /// How long such a line is waited for.
 const LINE_WAIT: Duration = Duration::from_secs(120);
+/// How long a process that was sent SIGTERM may take to end: a server drains, and writes what is in memory.
+const END_WAIT: Duration = Duration::from_secs(60);
+/// The pause between two looks at whether it has ended.
+const END_LOOK: Duration = Duration::from_millis(20);
 
 /// A server as its own process; it ends with this value.
 pub(crate) struct Server {
@@ -132,8 +137,20 @@ impl Server {
 
     /// Sends the process a signal, like `-STOP`.
     pub(crate) fn signal(&self, signal: &str) -> anyhow::Result<()> {
-        let sent = Command::new("kill").args([signal, &self.child.id().to_string()]).status()?;
-        anyhow::ensure!(sent.success(), "failed to send {signal}");
+        send(self.child.id(), signal)
+    }
+
+    /// Ends the process by SIGTERM. A build that records a profile writes it then, and not if it is killed.
+    ///
+    /// # Errors
+    /// It does not end in [`END_WAIT`], and is killed.
+    pub(crate) async fn end(mut self) -> anyhow::Result<()> {
+        self.signal("-TERM")?;
+        let begun = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            ensure!(begun.elapsed() < END_WAIT, "the process does not end within {END_WAIT:?}");
+            sleep(END_LOOK).await;
+        }
         Ok(())
     }
 
@@ -141,6 +158,13 @@ impl Server {
     pub(crate) fn used(&self) -> anyhow::Result<(f64, u64)> {
         used(self.child.id())
     }
+}
+
+/// Sends a process a signal, like `-STOP`.
+pub(crate) fn send(pid: u32, signal: &str) -> anyhow::Result<()> {
+    let sent = Command::new("kill").args([signal, &pid.to_string()]).status()?;
+    ensure!(sent.success(), "failed to send {signal}");
+    Ok(())
 }
 
 /// Requests a path at a host and port; returns head and body.
@@ -194,7 +218,29 @@ pub(crate) fn used(pid: u32) -> anyhow::Result<(f64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::sum;
+    use super::{Server, sum};
+    use std::path::Path;
+    use std::process::Command;
+
+    /// A process that announces itself like a server and ends after this handler of SIGTERM.
+    fn process(handler: &str) -> Server {
+        let script =
+            format!("trap '{handler}' TERM; echo '{{\"address\":\"\"}}'; while :; do sleep 0.01; done");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]);
+        Server::start(command).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_process_that_is_ended_does_first_what_it_does_at_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ended, killed) = (folder.path().join("ended"), folder.path().join("killed"));
+        let handler = |file: &Path| format!(": > \"{}\"; exit 0", file.display());
+        process(&handler(&ended)).end().await.unwrap();
+        assert!(ended.exists());
+        drop(process(&handler(&killed)));
+        assert!(!killed.exists());
+    }
 
     #[test]
     fn a_family_is_the_sum_of_its_shards() {

@@ -76,21 +76,11 @@ pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()
     if sides.etcd.is_none() {
         eprintln!("{}", etcd::MISSING);
     }
-    let mut points = Vec::new();
-    let rounds = plan.rounds.unwrap_or(ROUNDS);
-    for round in 1..=rounds {
-        for callers in CALLERS {
-            let point = sides.measure(callers, Duration::from_secs_f64(plan.seconds)).await?;
-            let etcd = |etcd: Puts| format!(", etcd {:.0} and {:.0}", etcd.at_leader, etcd.at_random);
-            let etcd = point.etcd.map(etcd).unwrap_or_default();
-            eprintln!(
-                "round {round} of {rounds}, {callers} callers: bare log {:.0}, at the leaders {:.0}, at random {:.0}{etcd} \
-                 a second; {:.0} syncs a second",
-                point.bare, point.at_leaders, point.at_random, point.syncs
-            );
-            points.push(point);
-        }
-    }
+    let points = sides.points(plan).await;
+    // After a round that failed, too: a profile of what was called until then is then written.
+    let ended = sides.servers.end().await;
+    let points = points?;
+    ended?;
     for callers in CALLERS {
         judge(&points, callers, table);
     }
@@ -98,6 +88,26 @@ pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()
 }
 
 impl Sides {
+    /// Measures all points of all rounds.
+    async fn points(&self, plan: &Plan<'_>) -> anyhow::Result<Vec<Point>> {
+        let mut points = Vec::new();
+        let rounds = plan.rounds.unwrap_or(ROUNDS);
+        for round in 1..=rounds {
+            for callers in CALLERS {
+                let point = self.measure(callers, Duration::from_secs_f64(plan.seconds)).await?;
+                let etcd = |etcd: Puts| format!(", etcd {:.0} and {:.0}", etcd.at_leader, etcd.at_random);
+                let etcd = point.etcd.map(etcd).unwrap_or_default();
+                eprintln!(
+                    "round {round} of {rounds}, {callers} callers: bare log {:.0}, at the leaders {:.0}, at random {:.0}{etcd} \
+                     a second; {:.0} syncs a second",
+                    point.bare, point.at_leaders, point.at_random, point.syncs
+                );
+                points.push(point);
+            }
+        }
+        Ok(points)
+    }
+
     async fn measure(&self, callers: usize, time: Duration) -> anyhow::Result<Point> {
         let (syncs, _) = probe::syncs(self.scratch.path())?;
         let shape = Shape { callers, connections: CONNECTIONS, time };

@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use tonic::Request;
 
 use crate::load::{bearer, channel_to, deploy_to};
-use crate::process::page_at;
+use crate::process::{page_at, send};
 
 /// The tenant's key.
 pub(crate) const KEY: &str =
@@ -258,6 +258,21 @@ impl Servers {
         let ended = running.process.try_wait()?;
         ensure!(ended.is_none(), "server {number} ended by itself: {}", self.end_of_log(number));
         running.process.kill().await?;
+        Ok(())
+    }
+
+    /// Ends all servers by SIGTERM, at one time. A build that records a profile writes it then, and not if it is killed.
+    ///
+    /// # Errors
+    /// One has ended before, or does not end in time and is killed.
+    pub(super) async fn end(mut self) -> anyhow::Result<()> {
+        for process in self.processes()?.into_values() {
+            send(process, "-TERM")?;
+        }
+        for (number, running) in &mut self.running {
+            let ended = timeout(PATIENCE, running.process.wait()).await;
+            ended.with_context(|| format!("server {number} does not end"))??;
+        }
         Ok(())
     }
 
