@@ -25,6 +25,8 @@ use std::time::Instant;
 use table::Table;
 use tempfile::TempDir;
 
+use crate::judge::Judging;
+
 /// A part of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
@@ -87,8 +89,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) parts: &'a [Part],
     /// The file for the figures, as JSON.
     pub(crate) report: &'a Path,
-    /// Whether a figure that was not judged fails the run.
-    pub(crate) strict: bool,
+    /// Which figures make the run fail.
+    pub(crate) judging: Judging,
 }
 
 /// A folder of one part, which is removed with this value.
@@ -117,7 +119,7 @@ impl Plan<'_> {
 /// Measures all parts, one after the other, and prints the figures.
 ///
 /// # Errors
-/// A figure is not within its bound, a part failed, or the plan is strict and a figure was not judged.
+/// A part failed, or a figure that the plan judges is not as it must be.
 pub(crate) async fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     let mut table = Table::default();
     let all = Part::value_variants().iter().filter(|part| part.is_default());
@@ -137,5 +139,9 @@ pub(crate) async fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
     let report = report.with_context(|| format!("failed to write {}", plan.report.display()))?;
     serde_json::to_writer_pretty(report, &table)?;
     println!("\nfigures: {}", plan.report.display());
-    if plan.strict { table.judge_strictly() } else { table.judge() }
+    match plan.judging {
+        Judging::Usual => table.judge(),
+        Judging::Strict => table.judge_strictly(),
+        Judging::Shown => table.judge_none(),
+    }
 }

@@ -2,6 +2,17 @@
 
 use crate::measure::{QUIET_SYNCS, Round};
 
+/// Which figures make a run fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judging {
+    /// Those outside their bounds.
+    Usual,
+    /// Those, and those that could not be judged.
+    Strict,
+    /// None: it fails only if something cannot be measured.
+    Shown,
+}
+
 /// One figure of one point, by the median of the rounds on a quiet machine.
 struct Bound {
     what: &'static str,

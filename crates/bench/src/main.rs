@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use builds::Builds;
+use judge::Judging;
 use load::Shape;
 use measure::Round;
 use process::Server;
@@ -93,6 +94,12 @@ struct Args {
     /// Fail also if a figure could not be judged, for lack of a quiet round or, of a cluster, of etcd.
     #[arg(long, conflicts_with_all = ["parking", "timers", "expiry", "delivery", "neighbours"])]
     strict: bool,
+    /// Judge no figure: fail only if something cannot be measured.
+    #[arg(
+        long,
+        conflicts_with_all = ["strict", "beside", "parking", "timers", "expiry", "neighbours"]
+    )]
+    unjudged: bool,
     /// Flood the server as one tenant instead, and measure what another one notices.
     #[arg(long)]
     neighbours: bool,
@@ -112,6 +119,16 @@ struct Args {
     bare_log: Option<PathBuf>,
     #[arg(long = "follower", hide = true, requires = "bare_log")]
     followers: Vec<String>,
+}
+
+impl Args {
+    fn judging(&self) -> Judging {
+        match (self.strict, self.unjudged) {
+            (false, false) => Judging::Usual,
+            (true, _) => Judging::Strict,
+            (false, true) => Judging::Shown,
+        }
+    }
 }
 
 /// How often every point is measured if nothing is said.
@@ -141,7 +158,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
         return parking::run(&args.server, folder.path(), sessions).await;
     }
     if args.delivery {
-        return delivery::run(&args.server, folder.path()).await;
+        return delivery::run(&args.server, folder.path(), args.judging()).await;
     }
     if let Some(pending) = args.timers {
         return timers::run(&args.server, folder.path(), pending).await;
@@ -163,7 +180,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
             minutes: args.minutes,
             parts: &args.part,
             report: &args.dir.join("bench-cluster.json"),
-            strict: args.strict,
+            judging: args.judging(),
         };
         return cluster::run(&plan).await;
     }
@@ -194,7 +211,11 @@ async fn compare(args: &Args, folder: &Path) -> anyhow::Result<()> {
     serde_json::to_writer_pretty(file, &rounds)?;
     println!("\nfigures: {}", args.json.display());
     builds.end().await?;
-    let floors = if args.strict { judge::judge_strictly(&rounds) } else { judge::judge(&rounds) };
+    let floors = match args.judging() {
+        Judging::Usual => judge::judge(&rounds),
+        Judging::Strict => judge::judge_strictly(&rounds),
+        Judging::Shown => Ok(()),
+    };
     if args.beside.is_none() {
         return floors;
     }

@@ -123,6 +123,17 @@ impl Table {
         anyhow::bail!("not judged: {not_judged}")
     }
 
+    /// Judges no figure.
+    ///
+    /// # Errors
+    /// Something [failed](Self::fail), so that there is no figure.
+    pub(super) fn judge_none(&self) -> anyhow::Result<()> {
+        let failed = self.rows.iter().filter(|row| row.value.is_none() && row.kept == Some(false));
+        let failed: Vec<String> = failed.map(|row| format!("{} ({})", row.what, row.note)).collect();
+        anyhow::ensure!(failed.is_empty(), "not measured: {}", failed.join("; "));
+        Ok(())
+    }
+
     fn not_kept(&self) -> Vec<&str> {
         self.rows.iter().filter(|row| row.kept == Some(false)).map(|row| row.what.as_str()).collect()
     }
@@ -178,6 +189,16 @@ mod tests {
         assert_eq!(table.judge().unwrap_err().to_string(), "not kept: c");
         let strict = table.judge_strictly().unwrap_err().to_string();
         assert_eq!(strict, "not kept: c; not judged: b (no quiet round); d (not installed)");
+    }
+
+    #[test]
+    fn a_run_that_judges_nothing_fails_only_for_what_failed() {
+        let mut table = Table::default();
+        table.add("a", 0.1, "", Bound::AtLeast(0.5));
+        table.skip("b", "not installed");
+        assert!(table.judge_none().is_ok());
+        table.fail("c", "it ended");
+        assert_eq!(table.judge_none().unwrap_err().to_string(), "not measured: c (it ended)");
     }
 
     #[test]
