@@ -189,7 +189,7 @@ struct Sender {
 impl Sender {
     /// The role of the API key; `None` for a reply token.
     fn role(&self) -> Option<Role> {
-        self.key.as_ref().map(|key| key.found().key.role)
+        self.key.as_ref().map(|key| key.valid_key().key.role)
     }
 }
 
@@ -200,7 +200,7 @@ async fn sender(api: &Api, headers: &HeaderMap, last: Option<&LastKey>) -> Resul
         return Ok(Sender { tenant: caller.tenant, quotas: caller.settings.quotas, key: None });
     }
     let key = Authenticated::of(&api.cluster, headers, last).await?;
-    let found = key.found();
+    let found = key.valid_key();
     Ok(Sender { tenant: found.key.tenant, quotas: found.tenant.settings.quotas, key: Some(key) })
 }
 

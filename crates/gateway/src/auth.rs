@@ -109,7 +109,7 @@ pub(crate) struct ValidKey {
 }
 
 impl ValidKey {
-    /// The caller whose key it is.
+    /// Who calls with it, and for which tenant.
     pub(crate) fn caller(&self) -> Caller {
         Caller {
             tenant: self.key.tenant,

@@ -135,8 +135,10 @@ async fn whole(request: Request<Body>, hold: &mut Hold) -> Result<(Request<Body>
     let message = unframe(&bytes)?;
     let encoding = parts.headers.get(GRPC_ENCODING).map(http::HeaderValue::as_bytes);
     if message.compressed && matches!(encoding, None | Some(b"identity")) {
-        let problem = "must name the compression of a compressed message";
-        return Err(Refusal::field(GRPC_ENCODING.as_str(), problem));
+        return Err(Refusal::field(
+            GRPC_ENCODING.as_str(),
+            "must name the compression of a compressed message",
+        ));
     }
     let length = bytes.len();
     Ok((Request::from_parts(parts, Body::from(bytes)), length))
@@ -146,8 +148,10 @@ async fn whole(request: Request<Body>, hold: &mut Hold) -> Result<(Request<Body>
 pub(crate) fn deadline(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
     let Some(value) = headers.get(GRPC_TIMEOUT) else { return Ok(None) };
     let bad = || {
-        let problem = "must be one to eight digits followed by one of H, M, S, m, u, n";
-        Refusal::field(GRPC_TIMEOUT.as_str(), problem)
+        Refusal::field(
+            GRPC_TIMEOUT.as_str(),
+            "must be one to eight digits followed by one of H, M, S, m, u, n",
+        )
     };
     let text = value.to_str().map_err(|_| bad())?;
     let digits = text.len().saturating_sub(1);

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_letters_of_the_alphabet_are_digits() {
+    fn only_the_bytes_of_the_alphabet_are_digits() {
         for byte in 0..=u8::MAX {
             let text = format!("ses_{}{}", "0".repeat(25), char::from(byte));
             let value = ALPHABET.iter().position(|digit| *digit == byte);

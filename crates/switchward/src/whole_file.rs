@@ -46,8 +46,10 @@ pub(crate) fn rewrite(path: &Path, content: &[u8]) -> io::Result<()> {
     if owner.is_some() || group.is_some() {
         fchown(file.as_file(), owner, group).map_err(|error| {
             let (owner, group) = (old.uid(), old.gid());
-            let why = format!("this user cannot give it to user {owner} and group {group}: {error}");
-            io::Error::new(error.kind(), why)
+            io::Error::new(
+                error.kind(),
+                format!("this user cannot give it to user {owner} and group {group}: {error}"),
+            )
         })?;
     }
     file.as_file().set_permissions(Permissions::from_mode(old.mode() & OWNER_AND_GROUP))?;

@@ -66,7 +66,7 @@ pub(crate) fn in_force(
 }
 
 /// The documents that hold for a call of this run.
-fn documents(
+pub(crate) fn documents(
     rows: &dyn ReadRows,
     tenant: TenantId,
     id: SessionId,
@@ -117,27 +117,23 @@ fn document(
     found.ok_or_else(|| ViewError(format!("the policy document {digest} is not installed")))
 }
 
-/// The least cap of a session on each of these units while the run at `leaf` is its active one, of all that holds then;
-/// `None` for a unit without a cap.
+/// The least cap of a session on each of these units, of its root run's machine and of these documents; `None` for a unit
+/// without a cap.
 pub(crate) fn least_caps<const N: usize>(
-    rows: &dyn ReadRows,
-    tenant: TenantId,
-    id: SessionId,
-    session: &Session,
-    (root, machine): (&Run, &Machine),
-    leaf: &Run,
+    root: &Run,
+    machine: &Machine,
+    documents: &[Document],
     units: [BudgetUnit; N],
-) -> Result<[Option<u64>; N], ViewError> {
-    let documents = documents(rows, tenant, id, session, leaf)?;
+) -> [Option<u64>; N] {
     let mut least = [None; N];
-    each_cap((root, machine), &documents, &mut |_, budget, value| {
+    each_cap(root, machine, documents, &mut |_, budget, value| {
         for (unit, least) in units.iter().zip(&mut least) {
             if budget.unit == *unit {
                 *least = Some(least.map_or(value, |least: u64| least.min(value)));
             }
         }
     });
-    Ok(least)
+    least
 }
 
 /// The caps of a session: those of its root run's machine, and those of these documents.
@@ -151,7 +147,7 @@ fn caps(
     let root = rows.run(tenant, id, session.root)?;
     let machine = machine_of(rows, tenant, &root)?;
     let mut all = Vec::new();
-    each_cap((&*root, &*machine), documents, &mut |layer, budget, value| {
+    each_cap(&root, &machine, documents, &mut |layer, budget, value| {
         all.push(Cap { layer: layer.cloned(), budget: budget.clone(), value });
     });
     Ok(all)
@@ -159,7 +155,8 @@ fn caps(
 
 /// Visits each cap of a session with the layer of the document that sets it, by its root run and that one's machine.
 fn each_cap(
-    (root, machine): (&Run, &Machine),
+    root: &Run,
+    machine: &Machine,
     documents: &[Document],
     visit: &mut dyn FnMut(Option<&String>, &Budget, u64),
 ) {

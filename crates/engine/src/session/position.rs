@@ -16,7 +16,7 @@ use switchward_state::{
 
 use crate::approval::reach::Reach;
 use crate::loaded::{InstalledMachine, LoadedRows, PositionRows};
-use crate::policy::in_force::least_caps;
+use crate::policy::in_force::{documents, least_caps};
 use crate::policy::machine_of;
 use crate::run::scope::Scope;
 use crate::session::shown::{AnsweredSession, ShownSession};
@@ -51,8 +51,8 @@ pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Option<Position>, Stop> {
     let (Some(root), Some(leaf)) = (active.first(), active.last()) else { return Ok(None) };
     let ended = session.status.ended();
     let units = [BudgetUnit::UsdMicros, BudgetUnit::Mails];
-    let of_root = (&*root.run, &*root.machine);
-    let [usd_cap, mail_cap] = least_caps(turn.rows, tenant, id, &session, of_root, &leaf.run, units)?;
+    let documents = documents(turn.rows, tenant, id, &session, &leaf.run)?;
+    let [usd_cap, mail_cap] = least_caps(&root.run, &root.machine, &documents, units);
     let listening = |one: &&Active| !ended && session.reply_tenant.is_some() && listens(one);
     Ok(Some(Position {
         sequence: session.sequence,

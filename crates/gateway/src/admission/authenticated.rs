@@ -18,19 +18,19 @@ use crate::stale;
 /// It says nothing about later times by itself: a body may come long after its head, and the key may be revoked meanwhile.
 #[derive(Clone)]
 pub(crate) struct Authenticated {
-    found: Arc<Found>,
+    found: Arc<Lookup>,
     /// The header that the key was in.
     header: Option<HeaderValue>,
 }
 
 /// A key that was valid when it was looked up.
-struct Found {
+struct Lookup {
     key: ValidKey,
     /// The last entry of the catalogue's log that this server had applied before it looked the key up.
     applied: Option<u64>,
 }
 
-impl Found {
+impl Lookup {
     /// Returns true if another look would find the same now: the key has not expired, and this server has applied nothing to
     /// the catalogue since and may still trust its rows. An entry is applied before it is acknowledged, so a key that was
     /// revoked through this server is refused from then on.
@@ -58,7 +58,7 @@ impl Authenticated {
                 // Before the key is read, so that whatever is applied while it is read counts as a change.
                 let applied = applied(cluster);
                 let key = auth::confirmed_key(cluster, credential).await?;
-                let found = Arc::new(Found { key, applied });
+                let found = Arc::new(Lookup { key, applied });
                 if let Some(last) = last {
                     *last.0.lock() = Some(Arc::clone(&found));
                 }
@@ -68,13 +68,13 @@ impl Authenticated {
         Ok(Self { found, header: headers.get(AUTHORIZATION).cloned() })
     }
 
-    /// What was found.
-    pub(super) fn found(&self) -> &ValidKey {
+    /// The key, and the tenant that it opens.
+    pub(super) fn valid_key(&self) -> &ValidKey {
         &self.found.key
     }
 
     /// Returns the caller with these headers if they have the key that was found, and a look at it [would find the same
-    /// now](Found::holds).
+    /// now](Lookup::holds).
     pub(crate) fn caller_now(&self, cluster: &Cluster, headers: &HeaderMap) -> Option<Caller> {
         let holds = headers.get(AUTHORIZATION) == self.header.as_ref() && self.found.holds(cluster);
         holds.then(|| self.found.key.caller())
@@ -84,11 +84,11 @@ impl Authenticated {
 /// The API key that came over a connection last, so that a client that makes many calls has its key looked up once. Like the
 /// rows, it has the hash of the key's secret, and not the secret.
 #[derive(Default)]
-pub(crate) struct LastKey(Mutex<Option<Arc<Found>>>);
+pub(crate) struct LastKey(Mutex<Option<Arc<Lookup>>>);
 
 impl LastKey {
     /// It, if this credential is it, and it still holds.
-    fn held(&self, cluster: &Cluster, credential: Option<&str>) -> Option<Arc<Found>> {
+    fn held(&self, cluster: &Cluster, credential: Option<&str>) -> Option<Arc<Lookup>> {
         let last = self.0.lock().clone();
         last.filter(|last| last.holds(cluster) && auth::opens(credential, &last.key.key))
     }

@@ -84,8 +84,10 @@ fn alone(args: DevArgs, output: Output) -> Result<(), Exit> {
     }
     let runtime = runtime::make()?;
     // From now on, so that a temporary folder is deleted also if a signal comes before the server is ready.
-    let stop: Option<Stop> =
-        args.data_dir.is_none().then(|| runtime.block_on(async { Box::pin(stopped()) as Stop }));
+    let stop: Option<Stop> = args.data_dir.is_none().then(|| {
+        let _entered = runtime.enter();
+        Box::pin(stopped()) as Stop
+    });
     let (folder, scratch) = data_folder(args.data_dir.as_ref())?;
     plan::refuse_cluster(&folder)?;
     let served = runtime.block_on(serve(args, folder, output, stop));
