@@ -269,9 +269,11 @@ impl Dispatcher {
 
     fn sleep(&self, now: Instant) -> Duration {
         let next = self.shard.timers().head.lock().next();
-        let at = next.at.map_or(CLOCK_LOOK, |at| at.saturating_duration_since(now));
         // If too much is under way, the end of it wakes the dispatcher.
-        let due = next.due.filter(|_| self.sending < TIMER_BATCHES_MAX);
+        let sends = self.sending < TIMER_BATCHES_MAX;
+        let (due, rested) = (next.due.filter(|_| sends), next.rested.filter(|_| sends));
+        let at = [next.at, rested].into_iter().flatten().min();
+        let at = at.map_or(CLOCK_LOOK, |at| at.saturating_duration_since(now));
         due.map_or(CLOCK_LOOK, |due| self.shard.clock().patience(due)).min(at)
     }
 }

@@ -131,9 +131,11 @@ pub(crate) struct DueTimers {
 /// When there is something to do, if nothing else happens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// By the shard's time.
+    /// By the shard's time, to hand something out.
     pub(crate) due: Option<Time>,
-    /// By the monotonic clock.
+    /// By the monotonic clock, to hand out what has rested.
+    pub(crate) rested: Option<Instant>,
+    /// By the monotonic clock, for anything else.
     pub(crate) at: Option<Instant>,
 }
 
@@ -226,9 +228,8 @@ impl Head {
             self.waiting.clear();
             self.known = Known::Nothing;
         }
-        let wanted = self.known != Known::All && self.waiting.len() < TIMERS_HEAD_LOW;
         let rests = self.read_rests.is_some_and(|rests| now < rests);
-        if self.term.is_none() || self.read.is_some() || !wanted || rests {
+        if self.term.is_none() || !self.wants_read() || rests {
             return None;
         }
         self.reads += 1;
@@ -380,9 +381,14 @@ impl Head {
         let full = self.flying.len() >= TIMERS_IN_FLIGHT_MAX;
         let due = self.waiting.first().and_then(due_of).map(|due| due.at).filter(|_| !full);
         let until = self.attempts.values().map(|attempt| attempt.until).min();
-        let read = self.read_rests.filter(|_| self.known != Known::All);
-        let at = [until, self.resting.first(), self.reread_at, read];
-        Next { due, at: at.into_iter().flatten().min() }
+        let read = self.read_rests.filter(|_| self.wants_read());
+        let at = [until, self.reread_at, read];
+        Next { due, rested: self.resting.first(), at: at.into_iter().flatten().min() }
+    }
+
+    /// Returns true if few entries wait, there are more in the index, and none are being read.
+    fn wants_read(&self) -> bool {
+        self.known != Known::All && self.read.is_none() && self.waiting.len() < TIMERS_HEAD_LOW
     }
 }
 

@@ -294,6 +294,32 @@ fn more_refusals_than_can_rest_are_found_again() {
 }
 
 #[test]
+fn what_waits_for_something_else_is_not_looked_at_meanwhile() {
+    let mut simulation = Simulation::new();
+    simulation.begin_read();
+    let (asked, _) = simulation.read.take().unwrap();
+    simulation.head.end_read(&asked, None, simulation.at);
+    let again = simulation.at + TIMERS_READ_AGAIN;
+    assert_eq!(simulation.head.next().at, Some(again), "the index could not be read");
+    simulation.at = again;
+    simulation.begin_read();
+    assert_eq!(simulation.head.next().at, None, "the end of the read wakes the dispatcher");
+    simulation.end_read();
+
+    simulation.add(500, false);
+    simulation.take();
+    let (number, _, entries) = simulation.out.remove(0);
+    simulation.head.settle(number, entries[0].clone(), rejected(), simulation.at);
+    let next = simulation.head.next();
+    assert!(next.rested.is_some_and(|rested| rested > simulation.at));
+    assert_eq!(
+        Next { rested: None, ..next },
+        Next::default(),
+        "a rest alone is looked at if batches may go out"
+    );
+}
+
+#[test]
 fn attempts_end_with_their_time_and_another_term_begins_again() {
     let mut simulation = Simulation::new();
     simulation.begin_read();
