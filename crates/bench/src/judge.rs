@@ -78,7 +78,7 @@ enum Outcome {
 /// A bound, and what it came to.
 type Judged = (&'static str, Outcome);
 
-/// Reports how each bound is kept. One that was not judged is shown as such, and is no failure.
+/// Prints for each bound whether it is kept. A bound that was not judged is printed as not judged; it does not fail the run.
 ///
 /// # Errors
 /// A figure is on the wrong side of its floor.

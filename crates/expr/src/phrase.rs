@@ -91,7 +91,8 @@ fn words(text: &str) -> Vec<String> {
     text.unicode_words().map(|word| word.to_lowercase().replace('\u{2019}', "'")).collect()
 }
 
-/// Returns true if the text contains a phrase that has no words, such as an emoji. Punctuation of ASCII is no phrase.
+/// Returns true if the text contains a phrase that has no words, such as an emoji. A phrase of ASCII punctuation alone never
+/// matches.
 fn has_sign(text: &str, phrase: &str) -> bool {
     let phrase = phrase.trim();
     !phrase.is_ascii() && words(phrase).is_empty() && text.contains(phrase)

@@ -177,7 +177,7 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const SESSION_PREFIX: &str = "ses_";
 /// Digits of five bits; the first one holds the top three bits alone.
 const SESSION_DIGITS: usize = 26;
-/// The value of a byte that is no digit.
+/// What [`DIGITS`] has for a byte that is not in the alphabet.
 const NO_DIGIT: u8 = u8::MAX;
 /// The value of each byte as a digit.
 static DIGITS: [u8; 256] = digits();

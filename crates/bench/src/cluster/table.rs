@@ -126,7 +126,7 @@ impl Table {
     /// Judges no figure.
     ///
     /// # Errors
-    /// Something [failed](Self::fail), so that there is no figure.
+    /// A part of the run [failed](Self::fail) and has no figure.
     pub(super) fn judge_none(&self) -> anyhow::Result<()> {
         let failed = self.rows.iter().filter(|row| row.value.is_none() && row.kept == Some(false));
         let failed: Vec<String> = failed.map(|row| format!("{} ({})", row.what, row.note)).collect();
