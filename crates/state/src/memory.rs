@@ -21,4 +21,9 @@ pub(crate) trait InMemory: CborLen<()> {
     fn text_bytes(&self) -> usize {
         self.cbor_len(&mut ())
     }
+
+    /// The approximate memory, with texts.
+    fn memory_bytes(&self) -> usize {
+        self.structure_bytes() + self.text_bytes()
+    }
 }

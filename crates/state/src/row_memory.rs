@@ -43,8 +43,7 @@ impl Row {
     /// The approximate memory of the row without its key, bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let row = self.in_memory();
-        row.structure_bytes() + row.text_bytes()
+        self.in_memory().memory_bytes()
     }
 
     fn in_memory(&self) -> &dyn InMemory {

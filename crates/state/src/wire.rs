@@ -89,7 +89,7 @@ pub(crate) mod value {
         e: &mut Encoder<W>,
         _: &mut C,
     ) -> Result<(), EncodeError<W::Error>> {
-        e.bytes(value.to_string().as_bytes())?.ok()
+        e.bytes(&crate::run::data::json_text(value))?.ok()
     }
 
     pub(crate) fn decode<C>(d: &mut Decoder<'_>, _: &mut C) -> Result<Value, DecodeError> {

@@ -1,7 +1,9 @@
 //! A run's data, and other JSON in rows and events.
 
 use minicbor::{CborLen, Decode, Encode};
+use serde::Serialize;
 use serde_json::{Map, Value};
+use std::io;
 
 /// Who wrote a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -53,7 +55,7 @@ impl<C> Encode<C> for Json {
         e: &mut minicbor::Encoder<W>,
         _: &mut C,
     ) -> Result<(), minicbor::encode::Error<W::Error>> {
-        e.bytes(self.0.to_string().as_bytes())?.ok()
+        e.bytes(&json_text(&self.0))?.ok()
     }
 }
 
@@ -65,7 +67,7 @@ impl<'b, C> Decode<'b, C> for Json {
 
 impl<C> CborLen<C> for Json {
     fn cbor_len(&self, ctx: &mut C) -> usize {
-        length(self.0.to_string().len(), ctx)
+        length(json_length(&self.0), ctx)
     }
 }
 
@@ -80,10 +82,6 @@ pub mod object {
     use minicbor::{Decoder, Encoder};
     use serde_json::{Map, Value};
 
-    fn text(map: &Map<String, Value>) -> Vec<u8> {
-        serde_json::to_vec(map).expect("an object of JSON values has a text")
-    }
-
     /// Writes an object.
     ///
     /// # Errors
@@ -93,7 +91,7 @@ pub mod object {
         e: &mut Encoder<W>,
         _: &mut C,
     ) -> Result<(), EncodeError<W::Error>> {
-        e.bytes(&text(map))?.ok()
+        e.bytes(&super::json_text(map))?.ok()
     }
 
     /// Reads an object.
@@ -106,14 +104,40 @@ pub mod object {
 
     /// The length of what is written, bytes.
     pub fn cbor_len<C>(map: &Map<String, Value>, ctx: &mut C) -> usize {
-        super::length(text(map).len(), ctx)
+        super::length(super::text_length(map), ctx)
     }
 }
 
 /// Bytes of a value's JSON text.
 #[must_use]
 pub fn json_length(value: &Value) -> usize {
-    value.to_string().len()
+    text_length(value)
+}
+
+/// The JSON text of a value, or of an object of values.
+pub(crate) fn json_text(json: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(json).expect("JSON values have a text")
+}
+
+/// Bytes of that text. They are counted as they come: the text is not needed, and may be long.
+fn text_length(json: &impl Serialize) -> usize {
+    let mut counted = Counted(0);
+    serde_json::to_writer(&mut counted, json).expect("JSON values have a text, and counting cannot fail");
+    counted.0
+}
+
+/// Counts what is written.
+struct Counted(usize);
+
+impl io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// How many lists and objects stand inside each other.
@@ -123,5 +147,30 @@ pub fn json_depth(value: &Value) -> usize {
         Value::Array(items) => 1 + items.iter().map(json_depth).max().unwrap_or(0),
         Value::Object(fields) => 1 + fields.values().map(json_depth).max().unwrap_or(0),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_text_is_as_long_as_it_is_said_to_be() {
+        let numbers = json!([0, -1, u64::MAX, i64::MIN, 0.1, 1e300, -2.5e-8]);
+        let texts = json!(["", "a \"quote\"", "\u{1}\n\t\\", "Straße", "x".repeat(5_000)]);
+        let nested =
+            json!({ "": null, "a\nb": [{ "numbers": numbers, "texts": texts }, [], {}, true, false] });
+        for value in [json!(null), numbers, texts, nested] {
+            let text = value.to_string();
+            assert_eq!(json_text(&value), text.as_bytes());
+            assert_eq!(json_length(&value), text.len(), "{text}");
+            let json = Json(value.clone());
+            let encoded = minicbor::to_vec(&json).unwrap();
+            assert!(encoded.ends_with(text.as_bytes()));
+            assert_eq!(minicbor::len(&json), encoded.len());
+            let data = Data { values: [("key".to_owned(), value)].into_iter().collect() };
+            assert_eq!(minicbor::len(&data), minicbor::to_vec(&data).unwrap().len());
+        }
     }
 }
