@@ -5,12 +5,9 @@ use crate::{
 };
 use bytes::Bytes;
 use fjall::Keyspace;
-use std::{
-    collections::{BTreeMap, btree_map},
-    mem,
-    ops::Bound,
-    sync::Arc,
-};
+use foldhash::fast::RandomState;
+use indexmap::{IndexMap, map::Entry};
+use std::{collections::BTreeMap, mem, ops::Bound, sync::Arc};
 
 /// A changed row, `None` if it was removed.
 #[derive(Clone)]
@@ -19,15 +16,19 @@ pub(super) struct Change<R> {
     pub(super) bytes: usize,
 }
 
-/// Changed rows in key order, with the memory that they take.
+/// Changed rows, with the memory that they take. Each step reads and changes many single rows, which are found by hash:
+/// a search in order costs several times as much. Flushes and scans go by the order of the keys.
 pub(super) struct Rows<R> {
-    map: BTreeMap<RowKey, Change<R>>,
+    /// In the order in which they were first changed. None is taken out, so a position stays as it is.
+    changes: IndexMap<RowKey, Change<R>, RandomState>,
+    /// The position of each key, in key order.
+    order: BTreeMap<RowKey, usize>,
     bytes: usize,
 }
 
 impl<R> Default for Rows<R> {
     fn default() -> Self {
-        Rows { map: BTreeMap::new(), bytes: 0 }
+        Rows { changes: IndexMap::default(), order: BTreeMap::new(), bytes: 0 }
     }
 }
 
@@ -40,8 +41,12 @@ impl<R: Record> Rows<R> {
 
     fn insert_change(&mut self, key: RowKey, change: Change<R>) {
         self.bytes += change.bytes;
-        if let Some(old) = self.map.insert(key, change) {
-            self.bytes -= old.bytes;
+        match self.changes.entry(key) {
+            Entry::Occupied(mut known) => self.bytes -= known.insert(change).bytes,
+            Entry::Vacant(new) => {
+                self.order.insert(RowKey::from_slice(new.key()), new.index());
+                new.insert(change);
+            }
         }
     }
 
@@ -50,19 +55,25 @@ impl<R: Record> Rows<R> {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.map.len()
+        self.changes.len()
     }
 
-    pub(super) fn iter(&self) -> btree_map::Iter<'_, RowKey, Change<R>> {
-        self.map.iter()
+    fn get(&self, key: &[u8]) -> Option<&Change<R>> {
+        self.changes.get(key)
     }
 
-    pub(super) fn range(
-        &self,
-        from: Bound<&[u8]>,
-        to: Bound<&[u8]>,
-    ) -> btree_map::Range<'_, RowKey, Change<R>> {
-        self.map.range::<[u8], _>((from, to))
+    /// All of them in key order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&RowKey, &Change<R>)> {
+        self.order.iter().map(move |(key, at)| (key, &self.changes[*at]))
+    }
+
+    /// Those between two keys in key order.
+    pub(super) fn range<'r>(
+        &'r self,
+        from: Bound<&'r [u8]>,
+        to: Bound<&'r [u8]>,
+    ) -> impl Iterator<Item = (&'r RowKey, &'r Change<R>)> {
+        self.order.range::<[u8], _>((from, to)).map(move |(key, at)| (key, &self.changes[*at]))
     }
 }
 
@@ -105,7 +116,7 @@ impl<R: Record> Tables<R> {
 
     /// The row in memory that hides what is on disk; `Some(None)` if it was removed.
     pub(super) fn find(&self, key: &[u8]) -> Option<Option<R>> {
-        let change = self.layers().find_map(|rows| rows.map.get(key))?;
+        let change = self.layers().find_map(|rows| rows.get(key))?;
         Some(change.row.clone())
     }
 
@@ -154,13 +165,62 @@ impl<R: Record> Tables<R> {
     pub(super) fn thaw(&mut self, applied: Option<Bytes>) {
         let Some(rows) = self.flushing.take() else { return };
         for (key, change) in rows.iter() {
-            if !self.dirty.map.contains_key(key) {
-                self.dirty.insert_change(key.clone(), change.clone());
+            if self.dirty.get(key).is_none() {
+                self.dirty.insert_change(RowKey::from_slice(key), change.clone());
             }
         }
         self.unflushed = true;
         if !self.failed.contains(&applied) {
             self.failed.push(applied);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row of one number, which is its weight, too.
+    #[derive(Clone, Debug, PartialEq)]
+    struct Number(u8);
+
+    impl Record for Number {
+        fn encode(&self, out: &mut Vec<u8>) {
+            out.push(self.0);
+        }
+
+        fn decode(bytes: &[u8]) -> Result<Self, String> {
+            bytes.first().copied().map(Self).ok_or_else(|| "it is empty".to_owned())
+        }
+
+        fn weight(&self) -> usize {
+            self.0.into()
+        }
+
+        fn cache(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn rows_have_the_order_of_their_keys_and_their_last_change() {
+        let mut rows = Rows::default();
+        let key = |name: &str| RowKey::from_slice(name.as_bytes());
+        for (name, row) in
+            [("c", Some(1)), ("a", Some(2)), ("d", Some(3)), ("b", Some(4)), ("a", Some(5)), ("d", None)]
+        {
+            rows.insert(key(name), row.map(Number));
+        }
+        let found = |name: &str| rows.get(name.as_bytes()).map(|change| change.row.clone());
+        assert_eq!([found("a"), found("d"), found("e")], [Some(Some(Number(5))), Some(None), None]);
+        let names = |(name, change): (&RowKey, &Change<Number>)| (name.to_vec(), change.row.clone());
+        let all = [("a", Some(5)), ("b", Some(4)), ("c", Some(1)), ("d", None)];
+        let all = all.map(|(name, row)| (name.as_bytes().to_vec(), row.map(Number)));
+        assert_eq!(rows.iter().map(names).collect::<Vec<_>>(), all);
+        let (from, to) = (Bound::Excluded(&b"a"[..]), Bound::Included(&b"c"[..]));
+        assert_eq!(rows.range(from, to).map(names).collect::<Vec<_>>(), all[1..3]);
+        let (none, to) = (Bound::Unbounded, Bound::Excluded(&b"b"[..]));
+        assert_eq!(rows.range(none, to).map(names).collect::<Vec<_>>(), all[..1]);
+        assert_eq!((rows.len(), rows.bytes()), (4, 4 * (ROW_OVERHEAD_BYTES + 1) + 5 + 4 + 1));
     }
 }
