@@ -52,7 +52,7 @@ impl<R: Record> Clean<R> {
     /// Records that the disk was read and has no row of the key.
     pub(super) fn offer_absent(&mut self, epoch: u64, key: &[u8]) {
         if epoch == self.epoch {
-            self.absent.put(key.into(), ());
+            self.absent.put(RowKey::from_slice(key), ());
         }
     }
 
@@ -60,7 +60,7 @@ impl<R: Record> Clean<R> {
     pub(super) fn offer(&mut self, epoch: u64, key: &[u8], row: &R) {
         if epoch == self.epoch {
             let bytes = ROW_OVERHEAD_BYTES + key.len() + row.weight();
-            self.put(key.into(), Change { row: Some(row.clone()), bytes });
+            self.put(RowKey::from_slice(key), Change { row: Some(row.clone()), bytes });
         }
     }
 
@@ -68,7 +68,8 @@ impl<R: Record> Clean<R> {
     pub(super) fn settle(&mut self, key: &RowKey, change: &Change<R>) {
         self.absent.pop(key);
         if change.row.as_ref().is_some_and(Record::cache) {
-            self.put(key.clone(), change.clone());
+            // `SmallVec` clones item by item; this copies the bytes at once.
+            self.put(RowKey::from_slice(key), change.clone());
         } else if let Some(old) = self.rows.pop(key) {
             self.bytes -= old.bytes;
         }

@@ -36,9 +36,15 @@ impl<R: Record> State<R> {
     pub fn moment(&self) -> Moment<R> {
         let store = Arc::clone(&self.0.store);
         let tables = self.0.tables.read();
-        let mut changes = BTreeMap::new();
+        let mut changes: BTreeMap<RowKey, Option<R>> = BTreeMap::new();
         for rows in tables.layers().rev() {
-            changes.extend(rows.iter().map(|(key, change)| (key.clone(), change.row.clone())));
+            let all = rows.iter().map(|(key, change)| (RowKey::from_slice(key), change.row.clone()));
+            // A map is made of sorted rows faster than they are inserted into it.
+            if changes.is_empty() {
+                changes = all.collect();
+            } else {
+                changes.extend(all);
+            }
         }
         let (disk, snapshot) = (tables.disk().clone(), store.database().snapshot());
         store.cuts.fetch_add(1, SeqCst);
