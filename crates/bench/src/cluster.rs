@@ -18,13 +18,13 @@ mod table;
 mod waiting;
 mod writers;
 
-use anyhow::Context as _;
 use clap::ValueEnum;
 use std::path::Path;
 use std::time::Instant;
 use table::Table;
 use tempfile::TempDir;
 
+use crate::figures;
 use crate::judge::Judging;
 
 /// A part of the measurement.
@@ -119,8 +119,10 @@ impl Plan<'_> {
 /// Measures all parts, one after the other, and prints the figures.
 ///
 /// # Errors
-/// A part failed, or a figure that the plan judges is not as it must be.
+/// The report cannot be written, which is checked first; a part failed; or a figure that the plan judges is not as it
+/// must be.
 pub(crate) async fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
+    figures::ensure_writable(plan.report)?;
     let mut table = Table::default();
     let all = Part::value_variants().iter().filter(|part| part.is_default());
     let parts: Vec<&Part> = if plan.parts.is_empty() { all.collect() } else { plan.parts.iter().collect() };
@@ -135,10 +137,7 @@ pub(crate) async fn run(plan: &Plan<'_>) -> anyhow::Result<()> {
         eprintln!("   {:.0} s", begun.elapsed().as_secs_f64());
     }
     table.print();
-    let report = std::fs::File::create(plan.report);
-    let report = report.with_context(|| format!("failed to write {}", plan.report.display()))?;
-    serde_json::to_writer_pretty(report, &table)?;
-    println!("\nfigures: {}", plan.report.display());
+    figures::write(plan.report, &table)?;
     match plan.judging {
         Judging::Usual => table.judge(),
         Judging::Strict => table.judge_strictly(),

@@ -11,6 +11,7 @@ mod cluster;
 mod delivery;
 mod echo;
 mod expiry;
+mod figures;
 mod judge;
 mod load;
 mod measure;
@@ -21,7 +22,6 @@ mod process;
 mod report;
 mod timers;
 
-use anyhow::Context as _;
 use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -189,6 +189,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Measures the server beside the echo and the disk, and beside another build if one is named.
 async fn compare(args: &Args, folder: &Path) -> anyhow::Result<()> {
+    figures::ensure_writable(&args.json)?;
     let builds = Builds::new(&args.server, args.beside.as_deref(), folder, args.shards).await?;
     let echo = Server::echo()?;
     let (shapes, mut rounds) = (shapes(args), Vec::new());
@@ -206,10 +207,7 @@ async fn compare(args: &Args, folder: &Path) -> anyhow::Result<()> {
     }
     eprintln!();
     report::print(&rounds);
-    let file = std::fs::File::create(&args.json)
-        .with_context(|| format!("failed to write {}", args.json.display()))?;
-    serde_json::to_writer_pretty(file, &rounds)?;
-    println!("\nfigures: {}", args.json.display());
+    figures::write(&args.json, &rounds)?;
     builds.end().await?;
     let floors = match args.judging() {
         Judging::Usual => judge::judge(&rounds),
@@ -237,4 +235,19 @@ fn shapes(args: &Args) -> Vec<Shape> {
             time: Duration::from_secs_f64(args.seconds),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_comparison_whose_figures_cannot_be_written_does_not_begin() {
+        let folder = tempfile::tempdir().unwrap();
+        // No file can have the name of the folder.
+        let json = folder.path().display().to_string();
+        let args = Args::parse_from(["bench", "--server", "no-such-server", "--json", json.as_str()]);
+        let error = format!("{:#}", compare(&args, folder.path()).await.unwrap_err());
+        assert!(error.contains("cannot write figures to"), "{error}");
+    }
 }
