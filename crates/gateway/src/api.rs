@@ -33,7 +33,7 @@ use crate::services::{Advances, Claims, Deleted, MovableClock, Pings};
 use crate::session_request::SessionRequest;
 use crate::stale;
 use crate::trace::{TRACEPARENT, traceparent};
-use crate::webhooks::{SourceRates, TokenRates};
+use crate::webhooks::{CallbackRates, SourceRates};
 
 /// What the services share; cheap to clone.
 #[derive(Clone)]
@@ -50,7 +50,7 @@ pub struct Api {
     /// The tenants' shares of the cores, for long work.
     pub(crate) shares: CpuShares,
     pub(crate) webhook_rates: Arc<SourceRates>,
-    pub(crate) callback_rates: Arc<TokenRates>,
+    pub(crate) callback_rates: Arc<CallbackRates>,
     /// The quotas of tenants that set none of their own.
     pub(crate) quotas: QuotaDefaults,
     /// The request rate of each tenant, and how often its quotas refused something.
@@ -117,7 +117,7 @@ impl Api {
             bodies: Bodies::default(),
             shares: CpuShares::default(),
             webhook_rates: Arc::new(SourceRates::of_sources()),
-            callback_rates: Arc::new(TokenRates::of_tokens()),
+            callback_rates: Arc::new(CallbackRates::new()),
             quotas: QuotaDefaults::default(),
             rates: Arc::default(),
             pings: Arc::default(),

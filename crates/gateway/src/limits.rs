@@ -171,7 +171,9 @@ pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
 pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
 /// Messages with one reply token per minute, and at once after a pause.
 pub const CALLBACKS_MAX: u32 = 1_200;
-/// Sources of webhooks whose messages are counted at one time, and reply tokens whose callbacks are.
+/// Messages with all reply tokens of one session per minute, and at once after a pause.
+pub const CALLBACKS_OF_SESSION_MAX: u32 = 5 * CALLBACKS_MAX;
+/// Sources of webhooks whose messages are counted at one time; as many reply tokens, and as many of their sessions.
 pub const SOURCES_COUNTED_MAX: usize = 10_000;
 /// Calls and pages that one process passes on at one time, as far as a gateway's memory allows it; one more is refused.
 pub const PROXIED_CALLS_MAX: usize = 10_000;

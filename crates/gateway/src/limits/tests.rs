@@ -188,6 +188,8 @@ fn the_page_has_the_limits_of_mail_webhooks_and_definitions() {
     shows("incoming messages of one source in a minute, at each server", &[number(SOURCE_MESSAGES_MAX)]);
     let callbacks = "incoming messages with one reply token in a minute, at each server";
     shows(callbacks, &[number(CALLBACKS_MAX)]);
+    let of_session = "incoming messages with all reply tokens of one session in a minute, at each server";
+    shows(of_session, &[number(CALLBACKS_OF_SESSION_MAX)]);
     let members = [engine::DIRECTORY_MEMBERS_MAX, engine::DIRECTORY_MEMBERS_TOTAL_MAX];
     let [one, all] = members.map(number);
     let directory = [number(engine::DIRECTORY_ENTRIES_MAX), one, all];

@@ -76,7 +76,7 @@ fn brought(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     uri.query()?.split('&').find_map(|part| part.strip_prefix("token=")).map(str::to_owned)
 }
 
-/// Returns the call of the token's holder, and counts it for the token.
+/// Returns the call of the token's holder, and counts it for the token and for its session.
 async fn opened<'d>(
     api: &'d Api,
     token: &str,
@@ -88,7 +88,7 @@ async fn opened<'d>(
     let call =
         call.map_err(|no| if no.reason() == Reason::CredentialInvalid { auth::invalid_token() } else { no });
     let call = call?;
-    api.callback_rates.take_of(&token, api.cluster.now())?;
+    api.callback_rates.take(&token, api.cluster.now())?;
     Ok((call, token))
 }
 

@@ -28,7 +28,7 @@ mod rate;
 mod request;
 mod source;
 
-pub(crate) use rate::{SourceRates, TokenRates};
+pub(crate) use rate::{CallbackRates, SourceRates};
 
 use axum::{Router, routing::any};
 

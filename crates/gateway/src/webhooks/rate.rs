@@ -1,4 +1,4 @@
-//! How much each source may send, and how much may be sent with each reply token.
+//! How much each source may send, and how much may be sent with each reply token and to each session.
 
 use governor::Quota;
 use governor::clock::Clock as _;
@@ -10,12 +10,19 @@ use switchward_state::session::ReplyToken;
 
 use crate::error::{Reason, Refusal};
 use crate::limiter_clock::{Limiter, LimiterClock, whole_ms};
-use crate::limits::{CALLBACKS_MAX, SOURCE_MESSAGES_MAX, SOURCES_COUNTED_MAX};
+use crate::limits::{CALLBACKS_MAX, CALLBACKS_OF_SESSION_MAX, SOURCE_MESSAGES_MAX, SOURCES_COUNTED_MAX};
 
 /// Of sources, by their tenant and name.
 pub(crate) type SourceRates = Rates<(TenantId, String)>;
-/// Of reply tokens, by what they name: one holder does not make those of the session's other tokens wait.
-pub(crate) type TokenRates = Rates<(SessionId, RunId, u32)>;
+
+/// The messages with reply tokens, counted on this server.
+pub(crate) struct CallbackRates {
+    /// Of tokens, by what they name: one holder does not make those of the session's other tokens wait.
+    tokens: Rates<(SessionId, RunId, u32)>,
+    /// Of sessions, so that nobody has the rates of many tokens: each state that a session enters makes a token, and the
+    /// rate does not ask whether that state was left.
+    sessions: Rates<SessionId>,
+}
 
 /// The proven messages of each key, counted on this server.
 pub(crate) struct Rates<K: Hash + Eq + Clone> {
@@ -34,19 +41,25 @@ impl SourceRates {
     }
 }
 
-impl TokenRates {
-    /// At most [`CALLBACKS_MAX`] per minute.
-    pub(crate) fn of_tokens() -> Self {
-        let max = const { NonZeroU32::new(CALLBACKS_MAX).expect("it is not 0") };
-        Self::new(max, "the holders of the reply token send")
+impl CallbackRates {
+    /// At most [`CALLBACKS_MAX`] per minute with one token, and [`CALLBACKS_OF_SESSION_MAX`] to one session.
+    pub(crate) fn new() -> Self {
+        let of_token = const { NonZeroU32::new(CALLBACKS_MAX).expect("it is not 0") };
+        let of_session = const { NonZeroU32::new(CALLBACKS_OF_SESSION_MAX).expect("it is not 0") };
+        Self {
+            tokens: Rates::new(of_token, "the holders of the reply token send"),
+            sessions: Rates::new(of_session, "the holders of the session's reply tokens send"),
+        }
     }
 
     /// Counts one message with a token that was made for its session.
     ///
     /// # Errors
     /// As of [`Rates::take`].
-    pub(super) fn take_of(&self, token: &ReplyToken, now: Time) -> Result<(), Refusal> {
-        self.take(&(token.session, token.run, token.entry), now)
+    pub(crate) fn take(&self, token: &ReplyToken, now: Time) -> Result<(), Refusal> {
+        // First, so that a message above the token's rate takes nothing from the holders of the session's other tokens.
+        self.tokens.take(&(token.session, token.run, token.entry), now)?;
+        self.sessions.take(&token.session, now)
     }
 }
 
@@ -85,6 +98,11 @@ mod tests {
 
     use super::*;
 
+    fn token(session: SessionId, entry: u32) -> ReplyToken {
+        let text = format!("swr_acme.{session}.1.{entry}.{}", "0".repeat(32));
+        text.parse().expect("the text of a token")
+    }
+
     fn shop(tenant: u32) -> (TenantId, String) {
         (TenantId(tenant), "shop".to_owned())
     }
@@ -105,6 +123,27 @@ mod tests {
             assert!(take(1, 120_000 + each).is_ok(), "a minute restores all of it");
         }
         assert!(take(1, 120_000 + each).is_err());
+    }
+
+    #[test]
+    fn the_tokens_of_a_session_share_its_rate() {
+        let (rates, session) = (CallbackRates::new(), SessionId([1; 16]));
+        let tokens = CALLBACKS_OF_SESSION_MAX / CALLBACKS_MAX;
+        for entry in 1..=tokens {
+            let token = token(session, entry);
+            for _ in 0..CALLBACKS_MAX {
+                assert!(rates.take(&token, Time(60_000)).is_ok());
+            }
+            assert!(rates.take(&token, Time(60_000)).is_err(), "it takes nothing from the session");
+        }
+        let one_more = token(session, tokens + 1);
+        let refused = rates.take(&one_more, Time(60_000)).expect_err("the session's limit is reached");
+        let each = u64::from(60_000 / CALLBACKS_OF_SESSION_MAX);
+        assert_eq!(refused.retry_delay(), Some(Duration::from_millis(each)));
+        assert!(rates.take(&token(SessionId([2; 16]), 1), Time(60_000)).is_ok());
+        assert!(rates.take(&one_more, Time(60_000 + each)).is_ok());
+        assert!(rates.take(&one_more, Time(60_000 + each)).is_err());
+        assert_eq!(rates.sessions.counted.lock().len(), 2, "however many tokens they have");
     }
 
     #[test]
