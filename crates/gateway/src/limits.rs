@@ -169,9 +169,9 @@ pub const MAIL_AGAIN_S: u64 = 30;
 pub const WEBHOOK_BYTES_MAX: usize = 256 * 1024;
 /// Proven messages of one source of webhooks per minute, and at once after a pause.
 pub const SOURCE_MESSAGES_MAX: u32 = 1_200;
-/// Messages with one reply token per minute, and at once after a pause.
+/// Messages and calls with one reply token per minute, and at once after a pause.
 pub const CALLBACKS_MAX: u32 = 1_200;
-/// Messages with all reply tokens of one session per minute, and at once after a pause.
+/// The same with all reply tokens of one session.
 pub const CALLBACKS_OF_SESSION_MAX: u32 = 5 * CALLBACKS_MAX;
 /// Sources of webhooks whose messages are counted at one time; as many reply tokens, and as many of their sessions.
 pub const SOURCES_COUNTED_MAX: usize = 10_000;

@@ -132,6 +132,8 @@ impl SessionService for Api {
         let session = match reply_tokens::of(auth::credential(request.metadata().as_ref())).transpose()? {
             Some(token) => {
                 let call = self.call_by_token(request.metadata(), &token).await?;
+                // Counted like a callback, so that nobody gets around the rate by another path.
+                self.callback_rates.take(&token, self.cluster.now())?;
                 conversation::record_event(&call, request.into_inner(), Some(token)).await?
             }
             None => {

@@ -7,6 +7,7 @@ use switchward_gateway::limits::{CALLBACKS_MAX, JSON_NODES_MAX};
 
 use crate::harness::Harness;
 use crate::protocols::{Answer, Raw};
+use crate::refusal;
 
 /// A parcel: the carrier notes it, then ships it.
 const SHIPMENT: &str = r#"{
@@ -255,6 +256,9 @@ async fn who_sends_too_much_with_one_token_waits_alone() {
         refused(&answer, 429, "RATE_LIMITED");
         assert_eq!(answer.headers["retry-after"], "1");
     }
+    let event = v1::RecordEventRequest { key: "noted".into(), ..Default::default() };
+    let by_call = line.ask::<v1::RecordEventResponse>(&session.reply_token, "RecordEvent", &event).await;
+    refusal::refused(by_call, "RATE_LIMITED");
     for free in [wrong(&next), wrong(&other)] {
         refused(&line.send(free).await, 400, "FIELD_INVALID");
     }
