@@ -3,7 +3,7 @@ mod identity;
 use crate::{
     Disk, DiskOptions, GroupId, StoreError,
     files::{self, entries, failed, make_dir, sync_dir},
-    limits::FORMAT_VERSION,
+    limits::{FORMAT_VERSION, LOCK_PAUSE, LOCK_TRIES_MAX},
     mark::Mark,
     removed::Removed,
     writeback::Writeback,
@@ -15,6 +15,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
 };
 
 const LOCK: &str = "LOCK";
@@ -164,11 +165,12 @@ impl DataDir {
     }
 
     /// Returns true if another process has the folder, or another `DataDir` of this one. Creates nothing and keeps no
-    /// lock; returns false if the folder cannot be read.
+    /// lock; returns false if the folder cannot be read. An opening meanwhile waits for the end of this call.
     #[must_use]
     pub fn in_use(path: &Path) -> bool {
-        let file = File::options().write(true).open(path.join(LOCK));
-        file.is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+        let file = File::open(path.join(LOCK));
+        // Shared, so that it is told apart from a `DataDir`, and does not disturb another call of this function.
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
     /// Drawn at creation and never changed: distinguishes a replaced disk from the old one.
@@ -320,13 +322,35 @@ fn mode(path: &Path) -> Result<u32, StoreError> {
 }
 
 fn lock(path: &Path) -> Result<File, StoreError> {
+    lock_with(path, || thread::sleep(LOCK_PAUSE))
+}
+
+/// Locks the folder. Calls `pause` before each further try, while the lock is held only by calls of [`DataDir::in_use`].
+fn lock_with(path: &Path, mut pause: impl FnMut()) -> Result<File, StoreError> {
     let name = path.join(LOCK);
-    let file = File::options().create(true).truncate(false).write(true).open(&name);
+    // NFS locks a file exclusively only if it can be written, and shared only if it can be read.
+    let file = File::options().create(true).truncate(false).read(true).write(true).open(&name);
     let file = file.map_err(failed("open", &name))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StoreError::InUse { path: path.to_path_buf() }),
-        Err(TryLockError::Error(error)) => Err(failed("lock", &name)(error)),
+    for _ in 0..LOCK_TRIES_MAX {
+        if succeeded(file.try_lock(), &name)? {
+            return Ok(file);
+        }
+        // A shared lock is refused only if somebody has the folder.
+        if !succeeded(file.try_lock_shared(), &name)? {
+            break;
+        }
+        file.unlock().map_err(failed("unlock", &name))?;
+        pause();
+    }
+    Err(StoreError::InUse { path: path.to_path_buf() })
+}
+
+/// Returns false if another lock on the file prevented this one.
+fn succeeded(locked: Result<(), TryLockError>, name: &Path) -> Result<bool, StoreError> {
+    match locked {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(failed("lock", name)(error)),
     }
 }
 
@@ -364,4 +388,47 @@ fn create(path: &Path) -> Result<String, StoreError> {
 fn read_id(path: &Path) -> Result<String, StoreError> {
     let id = files::read_text(&path.join(ID))?;
     id.ok_or_else(|| StoreError::damaged("data folder", "its ID file is missing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A new folder with its lock's file, and that file as a call of `in_use` holds it.
+    fn looked_at() -> (tempfile::TempDir, File) {
+        let folder = tempfile::tempdir().unwrap();
+        drop(lock(folder.path()).unwrap());
+        let file = File::open(folder.path().join(LOCK)).unwrap();
+        file.try_lock_shared().unwrap();
+        (folder, file)
+    }
+
+    #[test]
+    fn an_opening_waits_for_those_who_only_look() {
+        let (folder, file) = looked_at();
+        let (mut looking, mut pauses) = (Some(file), 0);
+        let opened = lock_with(folder.path(), || {
+            pauses += 1;
+            if pauses == 3 {
+                drop(looking.take());
+            }
+        });
+        let opened = opened.unwrap();
+        assert_eq!(pauses, 3);
+        assert!(DataDir::in_use(folder.path()));
+        let refused = lock_with(folder.path(), || panic!("it does not wait for a server"));
+        assert!(matches!(refused, Err(StoreError::InUse { .. })), "{refused:?}");
+        drop(opened);
+        assert!(!DataDir::in_use(folder.path()));
+    }
+
+    #[test]
+    fn a_folder_at_which_others_look_is_not_in_use_but_an_opening_does_not_wait_for_ever() {
+        let (folder, _file) = looked_at();
+        assert!(!DataDir::in_use(folder.path()));
+        let mut pauses = 0;
+        let refused = lock_with(folder.path(), || pauses += 1);
+        assert!(matches!(refused, Err(StoreError::InUse { .. })), "{refused:?}");
+        assert_eq!(pauses, LOCK_TRIES_MAX);
+    }
 }

@@ -9,6 +9,11 @@ const MIB: usize = 1024 * KIB;
 /// The format of a data folder that this program writes and reads.
 pub const FORMAT_VERSION: u32 = 2;
 
+/// How often an opening tries to lock a data folder while others only look whether it is in use.
+pub const LOCK_TRIES_MAX: u32 = 200;
+/// The pause after such a try: a look takes much less, unless its process has to wait for a core.
+pub const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
 /// Other servers whose folders a data folder remembers.
 pub const PEERS_MAX: usize = 1024;
 
