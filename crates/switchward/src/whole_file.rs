@@ -1,9 +1,9 @@
 //! Files that commands write: each is there whole or not at all, also after a kill and after a power cut.
 
-use std::fs::{File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// The mode of a file for its owner alone.
@@ -11,6 +11,9 @@ pub(crate) const PRIVATE: u32 = 0o600;
 /// The bits of a mode that are about the owner and the group, and about the group.
 const OWNER_AND_GROUP: u32 = 0o770;
 const GROUP: u32 = 0o070;
+/// The name of a file that is not complete: this, and random letters and digits.
+const INCOMPLETE: &str = ".new-";
+const INCOMPLETE_RANDOM_CHARS: usize = 6;
 
 /// Creates a file of this mode, less what the umask takes away.
 ///
@@ -70,11 +73,33 @@ fn given_to(new: [u32; 2], old: [u32; 2], mode: u32) -> [Option<u32>; 2] {
 /// A synced file beside this path, which is deleted when it is dropped.
 fn written(path: &Path, content: &[u8], mode: u32) -> io::Result<NamedTempFile> {
     let mut making = tempfile::Builder::new();
-    let making = making.prefix(".new-").permissions(Permissions::from_mode(mode));
+    let making = making.prefix(INCOMPLETE).rand_bytes(INCOMPLETE_RANDOM_CHARS);
+    let making = making.permissions(Permissions::from_mode(mode));
     let mut file = making.tempfile_in(folder_of(path))?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// Returns the files of a folder that have the name of an incomplete one, in their order; none if it cannot be read. Such a
+/// file is what a killed command has left, or a command is writing it now, or it is a file of somebody else: the name does not
+/// say which, so nothing here deletes it.
+pub(crate) fn incomplete_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let incomplete = entries.flatten().filter(|entry| {
+        // Of the entry itself: a symbolic link is no file.
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        is_file && entry.file_name().to_str().is_some_and(is_incomplete)
+    });
+    let mut files: Vec<PathBuf> = incomplete.map(|entry| entry.path()).collect();
+    files.sort_unstable();
+    files
+}
+
+fn is_incomplete(name: &str) -> bool {
+    name.strip_prefix(INCOMPLETE).is_some_and(|random| {
+        random.len() == INCOMPLETE_RANDOM_CHARS && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
 }
 
 fn sync_folder_of(path: &Path) -> io::Result<()> {
@@ -89,9 +114,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::symlink;
-    use std::path::PathBuf;
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -137,6 +160,21 @@ mod tests {
         assert!(link.symlink_metadata().unwrap().is_symlink());
         fs::remove_file(&theirs).unwrap();
         assert!(rewrite(&link, b"ours").is_err() && !theirs.exists());
+    }
+
+    #[test]
+    fn what_a_killed_command_has_left_is_known_by_its_name() {
+        let (folder, [theirs, _]) = linked();
+        let killed = || written(&theirs, b"ours", PRIVATE).unwrap().keep().unwrap().1;
+        let mut left = [killed(), killed()];
+        left.sort();
+        for other in [".new-", ".new-12345", ".new-1234567", ".new-12345_", "new-123456"] {
+            fs::write(folder.path().join(other), "").unwrap();
+        }
+        symlink(&theirs, folder.path().join(".new-linked")).unwrap();
+        fs::create_dir(folder.path().join(".new-folder")).unwrap();
+        assert_eq!(incomplete_in(folder.path()), left);
+        assert!(incomplete_in(&theirs).is_empty());
     }
 
     #[test]

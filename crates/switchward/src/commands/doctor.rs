@@ -95,6 +95,7 @@ async fn looked_at(doctor: &DoctorArgs, config: &Config) -> Vec<CheckResult> {
     }
     found.extend(config.tls.as_ref().map(certificate::look));
     found.extend(secrets::look(&private::secret_files(config)));
+    found.extend(secrets::incomplete(config));
     if has_data {
         found.push(secrets::ring(config));
     }

@@ -415,11 +415,20 @@ fn a_ring_may_be_in_the_environment_and_an_invalid_one_is_reported() {
         "json",
     ]);
     doctor.args(["--listen", "127.0.0.1:0"]);
+    let checks =
+        |command: &mut Command| Ended::of(command).json()["checks"].as_array().cloned().unwrap_or_default();
     let said = |command: &mut Command| {
-        let checks = Ended::of(command).json()["checks"].as_array().cloned().unwrap_or_default();
-        checks.into_iter().find(|check| check["check"] == "keys").expect("it is looked at")
+        let found = checks(command).into_iter().find(|check| check["check"] == "keys");
+        found.expect("it is looked at")
     };
     assert_eq!(said(&mut doctor)["status"], "warn");
     assert_eq!(said(doctor.env("SWITCHWARD_KEYS_FILE", &ring))["status"], "ok");
+    // What a killed `secrets rotate` leaves beside the ring.
+    let left = PathBuf::from(&ring).with_file_name(".new-a1b2c3");
+    fs::write(&left, "").expect("the folder is writable");
+    let found = checks(&mut doctor);
+    let names_it = |check: &Value| check["message"].as_str().is_some_and(|it| it.contains(".new-a1b2c3"));
+    assert!(found.iter().any(|check| check["check"] == "secrets" && names_it(check)), "{found:?}");
+    assert!(left.exists());
     assert_eq!(said(doctor.env("SWITCHWARD_KEYS_FILE", site.path("missing")))["status"], "fail");
 }

@@ -101,9 +101,14 @@ fn keys() -> String {
     use secrets::*;
     let files = [open_file(Path::new("a.key"), 0o644), open_file(Path::new("b.key"), 0o604)];
     let ring = Path::new("/etc/switchward/keys");
+    let left = ["/etc/.new-a1b2c3".to_owned(), "/etc/.new-d4e5f6".into()];
     [
         entry("open files", &[&open_files(&files), CLOSE_FILE, CLOSE_CONTEXT]),
         entry("mounted files", &[&open_mounted_files(&files), RESTRICT_FOLDER]),
+        entry(
+            "incomplete files",
+            &[&incomplete_files(&left, 0), &incomplete_files(&left, 3), DELETE_INCOMPLETE],
+        ),
         entry("key ring", &[&current_key(&"1a2b", Some(ring), 2), &current_key(&"1a2b", None, 0)]),
         entry("no key ring", &[NO_KEY_RING, CREATE_AND_SET_KEY_RING, CREATE_KEY_RING]),
     ]

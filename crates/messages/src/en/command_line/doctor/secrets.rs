@@ -9,6 +9,9 @@ pub const CLOSE_FILE: &str = "chmod 600 as the server's user; the server does no
 pub const CLOSE_CONTEXT: &str = "chmod 600 as the contexts' user; commands refuse the contexts";
 /// The remedy if others can read a file on a disk that is mounted read-only.
 pub const RESTRICT_FOLDER: &str = "restrict the folder to the server's user, or mount it for that user";
+/// The remedy if incomplete files are beside secrets.
+pub const DELETE_INCOMPLETE: &str =
+    "they may contain keys; delete them if no command of switchward is writing files there";
 /// The remedy if the key ring cannot be read.
 pub const CREATE_KEY_RING: &str =
     "the server does not start; `switchward secrets create FILE` creates a new key ring";
@@ -33,6 +36,13 @@ pub fn open_files(files: &[String]) -> String {
 #[must_use]
 pub fn open_mounted_files(files: &[String]) -> String {
     format!("{} (read-only mount)", open_files(files))
+}
+
+/// Beside secrets are files as a command leaves them that was killed while it wrote; `more` of them are not named.
+#[must_use]
+pub fn incomplete_files(files: &[String], more: usize) -> String {
+    let rest = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("a killed command may have left {}{rest}", files.join(", "))
 }
 
 /// The current key, and how many older ones the key ring holds; no file if it is in the environment.
