@@ -6,7 +6,7 @@
 //! - Calls of ClockService on a development server, whose clock stands until they move it.
 //! - Decision pages: they end what is in progress, and starting it was already counted.
 //! - Incoming webhooks: a sender without a valid signature must not use up a tenant's quota. Signed messages are limited
-//!   per source, and those with a reply token per session; see [`webhooks`](crate::webhooks).
+//!   per source, and those with a reply token per token; see [`webhooks`](crate::webhooks).
 //! - Inbound mail: a mail server resends refused messages, and a relay's key brings the mail of other tenants.
 
 mod authenticated;

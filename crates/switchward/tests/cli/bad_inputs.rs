@@ -1,10 +1,15 @@
 //! Unreadable inputs, and servers other than Switchward: an exit code of the table, one line that says what is wrong, and no
 //! panic.
 
-use axum::{Router, http::StatusCode};
+use axum::{
+    Router,
+    http::{HeaderMap, HeaderValue, Response, StatusCode},
+};
+use prost::Message as _;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
+use switchward_api::v1;
 use tokio::runtime::Runtime;
 
 use crate::support::{Dev, Ended, deploy_gate, folder, private, program};
@@ -144,10 +149,15 @@ fn answer(mut stream: TcpStream, bytes: &[u8]) {
     let _written = stream.write_all(bytes);
 }
 
-/// A web server that answers every request, also over HTTP/2, with this status and a page.
-fn web(runtime: &Runtime, status: StatusCode) -> String {
+fn listening(runtime: &Runtime) -> (tokio::net::TcpListener, String) {
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a free port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
+    (listener, address)
+}
+
+/// A web server that answers every request, also over HTTP/2, with this status and a page.
+fn web(runtime: &Runtime, status: StatusCode) -> String {
+    let (listener, address) = listening(runtime);
     let app = Router::new().fallback(move || async move { (status, "<html>a page</html>") });
     runtime.spawn(async move { axum::serve(listener, app).await });
     address
@@ -155,8 +165,7 @@ fn web(runtime: &Runtime, status: StatusCode) -> String {
 
 /// A gRPC server that has none of the methods.
 fn older(runtime: &Runtime) -> String {
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a free port");
-    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let (listener, address) = listening(runtime);
     let incoming = tokio_stream::wrappers::TcpListenerStream::new(listener);
     let routes = tonic::service::Routes::default();
     runtime.spawn(tonic::transport::Server::builder().add_routes(routes).serve_with_incoming(incoming));
@@ -191,4 +200,49 @@ fn a_watch_of_what_never_sent_anything_gives_up_as_soon_as_a_call() {
         69,
         "no response from the server",
     );
+}
+
+/// Answers the calls of one connection: a person is asked about each tool call, and all other calls are refused.
+async fn asks(stream: tokio::net::TcpStream) {
+    let mut connection = h2::server::handshake(stream).await.expect("HTTP/2");
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        tokio::spawn(async move {
+            let (head, mut body) = request.into_parts();
+            while body.data().await.is_some() {}
+            let mut answer = Response::new(());
+            answer.headers_mut().insert("content-type", HeaderValue::from_static("application/grpc"));
+            if !head.uri.path().ends_with("/AuthorizeToolCall") {
+                // PERMISSION_DENIED, in the head.
+                answer.headers_mut().insert("grpc-status", HeaderValue::from_static("7"));
+                let _sent = respond.send_response(answer, true).expect("the client waits");
+                return;
+            }
+            let reply = v1::AuthorizeToolCallResponse {
+                decision: v1::ToolDecision::Ask.into(),
+                gate: "tenants/acme/gates/gat_1".to_owned(),
+                ..v1::AuthorizeToolCallResponse::default()
+            };
+            let reply = reply.encode_to_vec();
+            let length = u32::try_from(reply.len()).expect("it is short").to_be_bytes();
+            let mut sending = respond.send_response(answer, false).expect("the client waits");
+            sending.send_data([&[0][..], &length[..], &reply[..]].concat().into(), false).expect("it fits");
+            let mut trailers = HeaderMap::new();
+            trailers.insert("grpc-status", HeaderValue::from_static("0"));
+            sending.send_trailers(trailers).expect("the client waits");
+        });
+    }
+}
+
+#[test]
+fn a_call_waits_for_a_person_also_if_the_gate_is_not_shown() {
+    let runtime = Runtime::new().expect("a runtime");
+    let (listener, address) = listening(&runtime);
+    runtime.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(asks(stream));
+        }
+    });
+    let call = ["authorize", "release-42", "bash", "--address", &address, "--api-key", "swk_1"];
+    let ended = Ended::of(&mut words(&call)).with_code(7);
+    assert!(ended.out.contains("gat_1") && !ended.err.contains("error"), "{ended:?}");
 }

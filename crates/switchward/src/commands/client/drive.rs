@@ -181,13 +181,20 @@ async fn decided(talk: &Talk, reply: &v1::AuthorizeToolCallResponse, again: &str
         }
         v1::ToolDecision::Ask => {
             reply.warnings.iter().for_each(|line| talk.printer.warn(line));
-            let request = v1::GetGateRequest { name: reply.gate.clone(), ..Default::default() };
-            let gate =
-                talk.client.call(request, |mut it, request| async move { it.gates.get_gate(request).await });
-            talk.printer.advice(&show::to_decide_gate(&gate.await?.gate.unwrap_or_default()));
+            advise_of_gate(talk, &reply.gate).await;
             talk.printer.advice(again);
             Err(Exit::reported(WAITING))
         }
+    }
+}
+
+/// Says who decides at a gate, if the server shows it. Otherwise the exit code still says that the call waits.
+async fn advise_of_gate(talk: &Talk, gate: &str) {
+    let request = v1::GetGateRequest { name: gate.to_owned(), ..Default::default() };
+    let reply =
+        talk.client.call(request, |mut it, request| async move { it.gates.get_gate(request).await }).await;
+    if let Ok(reply) = reply {
+        talk.printer.advice(&show::to_decide_gate(&reply.gate.unwrap_or_default()));
     }
 }
 

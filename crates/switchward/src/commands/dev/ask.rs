@@ -54,14 +54,17 @@ fn show(answer: Answer, output: Output) -> Result<(), Exit> {
         Answer::Status { servers } if output.json() => print(&format!("{}\n", json!({ "servers": servers }))),
         Answer::Status { servers } => print(&table(servers)),
         Answer::Done { done, missed } => {
-            if output.json() {
-                print(&format!("{}\n", json!({ "done": done, "missed": missed })))?;
-            } else {
-                print(&format!("{done}\n"))?;
-            }
-            if missed.is_empty() { Ok(()) } else { Err(Exit::conflict(missed.join("; "))) }
+            let line =
+                if output.json() { json!({ "done": done, "missed": missed }).to_string() } else { done };
+            end(print(&format!("{line}\n")), &missed)
         }
     }
+}
+
+/// Ends with what was missed, also if nobody reads what was done.
+fn end(printed: Result<(), Exit>, missed: &[String]) -> Result<(), Exit> {
+    printed.or_else(Exit::unless_output_closed)?;
+    if missed.is_empty() { Ok(()) } else { Err(Exit::conflict(missed.join("; "))) }
 }
 
 fn table(servers: Vec<ServerStatus>) -> String {
@@ -103,6 +106,8 @@ mod tests {
         assert!(show(answer(&[]), Output::Text).is_ok());
         let exit = show(answer(&["a", "b"]), Output::Text).unwrap_err();
         assert_eq!(exit.message(), "a; b");
+        let closed = Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into());
+        assert_eq!(end(closed, &["a".to_owned()]).unwrap_err().message(), "a", "nobody reads what was done");
         let refused = show(Answer::Refused { message: "no".to_owned() }, Output::Json).unwrap_err();
         assert_eq!(refused.message(), "no");
     }
