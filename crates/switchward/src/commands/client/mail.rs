@@ -52,6 +52,11 @@ fn report(brought: Brought, output: Output) -> Result<(), Exit> {
         status => return Err(Exit::answered(status, word("message"))),
     }
     let (outcome, why) = (word("outcome"), word("why"));
+    // A mail that was taken is not brought again, so a page of another server must not count as an outcome.
+    if outcome.is_empty() {
+        let exit = Exit::unreachable("the response does not say what became of the mail");
+        return Err(exit.next("check the address: is it a Switchward server?"));
+    }
     let line = match (output.json(), why) {
         (true, _) => said.to_string(),
         (false, "") => clean(outcome),
@@ -64,6 +69,15 @@ fn report(brought: Brought, output: Output) -> Result<(), Exit> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_response_of_another_server_is_no_success() {
+        for body in ["", "<html>a page</html>", "{}", "[]"] {
+            let brought = Brought { status: StatusCode::OK, body: body.into() };
+            let exit = report(brought, Output::Text).unwrap_err();
+            assert_eq!(exit.message(), "the response does not say what became of the mail", "{body}");
+        }
+    }
 
     #[test]
     fn addresses_may_hold_what_a_query_may_not() {
