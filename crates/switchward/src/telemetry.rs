@@ -16,11 +16,13 @@ use crate::exit::print_error_line;
 use fields::Logged;
 
 /// The filter of the libraries below, unless a filter names them. A lone voter has nothing to say of its
-/// elections; what fjall says of a failed write or a broken journal is part of the error that this program says. A merge
-/// that gives way to another one warns like one that failed, and scrubbing tries again by itself. The parser of HTML mail
-/// warns of every text that stands outside the cells of a table.
-const LIBRARIES: &str = "openraft=error,fjall=warn,lsm_tree=warn,lsm_tree::compaction::worker=error,\
-                         fjall::batch=off,fjall::db=off,fjall::journal=off,html5ever=error";
+/// elections; what fjall says of a failed write or a broken journal is part of the error that this program says. A table
+/// that cannot be written or merged is reported by each layer that it fails in: fjall's pool of threads, the uppermost
+/// one, says it for all of them. A merge that gives way to another one warns like one that failed, and scrubbing tries
+/// again by itself. The parser of HTML mail warns of every text that stands outside the cells of a table.
+const LIBRARIES: &str = "openraft=error,fjall=warn,lsm_tree=warn,lsm_tree::compaction=off,fjall::batch=off,\
+                         fjall::compaction=off,fjall::db=off,fjall::file=off,fjall::flush=off,\
+                         fjall::journal=off,html5ever=error";
 
 /// Ends the export of traces in order when it is dropped.
 pub(crate) struct Telemetry(Option<SdkTracerProvider>);
@@ -110,6 +112,10 @@ mod tests {
             tracing::info!(target: "fjall::db", "opened");
             tracing::error!(target: "fjall::db", "repeated");
             tracing::error!(target: "fjall::journal::writer", "repeated");
+            tracing::error!(target: "fjall::file", "repeated");
+            tracing::error!(target: "fjall::flush::worker", "repeated");
+            tracing::error!(target: "fjall::compaction::worker", "repeated");
+            tracing::error!(target: "lsm_tree::compaction::worker", "repeated");
             tracing::error!(target: "fjall::worker_pool", "crashed");
         });
         let bytes = lines.0.lock().unwrap().clone();
