@@ -5,7 +5,7 @@ use crate::{
     StoreError,
     limits::{
         DISK_FLOOR_BYTES, DISK_LOOK, DISK_LOOK_LOW, DISK_NEARLY_FULL_BYTES, DISK_REMEMBERED, DISK_STARVED,
-        DISK_STARVED_BYTES,
+        DISK_STARVED_BYTES, SPACE_REFUSALS_MAX,
     },
 };
 use parking_lot::Mutex;
@@ -295,6 +295,13 @@ impl Disk {
         self.full_at.lock().is_some_and(|at| at.elapsed() < DISK_REMEMBERED)
     }
 
+    /// Returns true if the file system says that it has space for a write of this many bytes.
+    fn claims_space_for(&self, bytes: u64) -> bool {
+        let least = self.floor_bytes().max(DISK_NEARLY_FULL_BYTES).saturating_add(bytes);
+        let has = |space: Space| space.free_bytes >= least && space.free_files != Some(0);
+        Space::of(&self.folder).is_ok_and(has)
+    }
+
     fn reserve_file(&self) -> PathBuf {
         self.folder.join(RESERVE)
     }
@@ -331,6 +338,24 @@ impl Disk {
                 false
             }
         }
+    }
+}
+
+/// The attempts to write that found no space, although the file system has some.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(u32);
+
+impl Refusals {
+    /// Takes note of an attempt to write this many bytes, which has failed. Returns true if further ones are in vain: what
+    /// lies below the file system is full, such as the pool of a volume that was promised more than there is. A quota does
+    /// not show in what the file system says.
+    pub(crate) fn end(&mut self, disk: &Disk, error: &(dyn Error + 'static), bytes: u64) -> bool {
+        let full = |cause: &io::Error| cause.kind() == ErrorKind::StorageFull;
+        if !causes(error).any(|cause| cause.downcast_ref().is_some_and(full)) {
+            return false;
+        }
+        self.0 = if disk.claims_space_for(bytes) { self.0.saturating_add(1) } else { 0 };
+        self.0 >= SPACE_REFUSALS_MAX
     }
 }
 
@@ -384,6 +409,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::failed;
 
     #[test]
     fn a_full_disk_is_found_behind_every_wrapping() {
@@ -406,6 +432,23 @@ mod tests {
         assert!(!disk.caused(&gave_up));
         disk.on_disk_full();
         assert!(disk.caused(&gave_up));
+    }
+
+    #[test]
+    fn a_file_system_that_has_space_and_refuses_it_again_and_again_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::unwatched(folder.path());
+        let refused = |kind: ErrorKind| failed("make", folder.path())(io::Error::from(kind));
+        let (full, quota) = (refused(ErrorKind::StorageFull), refused(ErrorKind::QuotaExceeded));
+        let mut refusals = Refusals::default();
+        for _ in 1..SPACE_REFUSALS_MAX {
+            assert!(!refusals.end(&disk, &full, 0), "too early");
+            assert!(!refusals.end(&disk, &quota, 0), "a quota is none of the file system's space");
+        }
+        assert!(!refusals.end(&disk, &full, u64::MAX), "there is no space for it");
+        for nth in 1..=SPACE_REFUSALS_MAX {
+            assert_eq!(refusals.end(&disk, &full, 0), nth == SPACE_REFUSALS_MAX, "{nth}");
+        }
     }
 
     #[test]

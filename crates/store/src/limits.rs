@@ -125,6 +125,9 @@ pub const SPACE_WAIT_MAX: Duration = Duration::from_secs(2);
 /// These waits, without an end.
 pub(crate) const SPACE_WAITS: ExponentialBuilder =
     ExponentialBuilder::new().with_min_delay(SPACE_WAIT).with_max_delay(SPACE_WAIT_MAX).without_max_times();
+/// How often in a row a write is refused for lack of space, by a file system that has some, until it is an error: what lies
+/// below the file system is full, and nothing says when that ends. With the waits in between it is some three seconds.
+pub const SPACE_REFUSALS_MAX: u32 = 8;
 /// Free space below which a disk counts as full, bytes.
 pub const DISK_STARVED_BYTES: u64 = MIB as u64;
 /// How long it must be full before the reserve is given up.

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     DataDir, GroupId, StoreError,
     data_dir::LOG_MARKS,
+    disk::Refusals,
     files::failed,
     limits::{
         LOG_BUFFER_BYTES_KEPT, LOG_MOVE_BYTES, LOG_PREWRITE_RATE_MAX, LOG_SEGMENT_BYTES_MAX,
@@ -66,6 +67,20 @@ struct Current {
     end: u64,
     /// When its first batch was written.
     begun: Instant,
+}
+
+/// The attempts of one write, for which there may be no space yet.
+struct Attempts {
+    /// What it needs, at most.
+    bytes: u64,
+    waits: ExponentialBackoff,
+    refusals: Refusals,
+}
+
+impl Attempts {
+    fn of(bytes: u64) -> Self {
+        Self { bytes, waits: SPACE_WAITS.build(), refusals: Refusals::default() }
+    }
 }
 
 impl Writer {
@@ -159,23 +174,24 @@ impl Writer {
     /// Returns a segment of at least `bytes`. Waits for space while the disk is full.
     fn next_segment(&self, bytes: u64) -> Result<Segment, StoreError> {
         let bytes = bytes.max(LOG_SEGMENT_BYTES_MIN).next_multiple_of(LOG_SEGMENT_BYTES_MIN);
-        let mut waits = SPACE_WAITS.build();
+        let mut attempts = Attempts::of(bytes);
         loop {
             match self.shared.maker.take(self.number + 1, bytes) {
                 Ok(segment) => return Ok(segment),
-                Err(error) => self.wait_for_space(error, &mut waits)?,
+                Err(error) => self.wait_for_space(error, &mut attempts)?,
             }
         }
     }
 
-    /// Gives the reserve up and waits for the next of these times, if the disk is full; returns any other error.
-    fn wait_for_space(&self, error: StoreError, waits: &mut ExponentialBackoff) -> Result<(), StoreError> {
+    /// Gives the reserve up and waits until the next of these attempts, if the disk is full; returns any other error.
+    fn wait_for_space(&self, error: StoreError, attempts: &mut Attempts) -> Result<(), StoreError> {
         let disk = self.shared.dir.disk();
-        if !disk.caused(&error) || self.shared.queue.is_closed() {
+        let ends = attempts.refusals.end(disk, &error, attempts.bytes);
+        if ends || !disk.caused(&error) || self.shared.queue.is_closed() {
             return Err(error);
         }
         disk.on_disk_full();
-        thread::sleep(waits.next().unwrap_or(SPACE_WAIT_MAX));
+        thread::sleep(attempts.waits.next().unwrap_or(SPACE_WAIT_MAX));
         Ok(())
     }
 
@@ -221,10 +237,10 @@ impl Writer {
 
     /// Writes and syncs.
     fn put(&self, segment: &Segment, at: u64, bytes: &[u8]) -> Result<(), StoreError> {
-        let mut waits = SPACE_WAITS.build();
+        let mut attempts = Attempts::of(bytes.len() as u64);
         // A file system that writes overwritten data to another location may need space even here.
         while let Err(error) = segment.file.write_all_at(bytes, at) {
-            self.wait_for_space(failed("write to the log", &segment.path)(error), &mut waits)?;
+            self.wait_for_space(failed("write to the log", &segment.path)(error), &mut attempts)?;
         }
         let nth = self.shared.stats.syncs.fetch_add(1, Relaxed) + 1;
         let fault = self.shared.options.sync_fault.as_ref().and_then(|fault| fault(nth));

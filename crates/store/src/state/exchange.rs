@@ -71,7 +71,7 @@ impl<R: Record> State<R> {
         self.flush()?;
         let (disk, snapshot) = {
             let tables = self.0.tables.read();
-            (tables.disk().clone(), self.0.store.database().snapshot())
+            (tables.disk()?.clone(), self.0.store.database()?.snapshot())
         };
         let marker = snapshot.get(&disk, forms::MARKER_KEY).map_err(StoreError::database("read a state"))?;
         let applied = marker.map_or(Ok(None), |marker| forms::parse_marker(&marker))?;
@@ -118,7 +118,7 @@ impl<R: Record> State<R> {
             self.0.clean.lock().clear();
             mem::replace(&mut *tables, fresh)
         };
-        let Some(disk) = old.disk else { return Ok(()) };
+        let Ok(disk) = old.disk else { return Ok(()) };
         if let Err(error) = self.0.store.remove(disk) {
             tracing::warn!(%error, "failed to remove an old state; it stays on disk until its group is reopened");
         }

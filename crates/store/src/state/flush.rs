@@ -69,13 +69,16 @@ impl<R: Record> Flush<R> {
     /// If a row is over its limit or the disk cannot be written.
     pub fn run(mut self) -> Result<(), StoreError> {
         let inner = &self.state.0;
-        let disk = inner.tables.read().disk().clone();
+        let disk = inner.tables.read().disk()?.clone();
         let many = self.rows.bytes() >= inner.ingested_bytes_min;
-        if many && disk.l0_table_count() < INGESTED_TABLES_MAX {
-            self.ingest(&disk)?;
+        let written = if many && disk.l0_table_count() < INGESTED_TABLES_MAX {
+            self.ingest(&disk)
         } else {
-            self.insert(&disk)?;
-        }
+            self.insert(&disk)
+        };
+        let (reopening, failed) = (&inner.store.reopening, written.as_ref().err());
+        reopening.tried(inner.store.dir.disk(), self.rows.bytes(), failed);
+        written?;
         // Until `flushing` is cleared it hides these keys from the cache, which may thus be filled bit by bit.
         inner.clean.lock().begin_epoch();
         for (key, change) in self.rows.iter() {
@@ -116,7 +119,7 @@ impl<R: Record> Flush<R> {
     fn insert(&self, disk: &Keyspace) -> Result<(), StoreError> {
         let inner = &self.state.0;
         // The buffer is written with the batch, so that a later sync needs no more space.
-        let mut batch = inner.store.database().batch().durability(Some(PersistMode::Buffer));
+        let mut batch = inner.store.database()?.batch().durability(Some(PersistMode::Buffer));
         let (mut written, mut stored) = (0, Vec::new());
         batch.insert(disk, forms::MARKER_KEY, forms::marker(self.applied.as_ref()));
         for (key, change) in self.rows.iter() {
@@ -154,8 +157,14 @@ impl<R: Record> Drop for Flush<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DataDir, GroupId, RowKey, StateOptions, StateStore};
-    use std::{fs::File, io};
+    use crate::{
+        DataDir, GroupId, RowKey, StateOptions, StateStore, files::failed, limits::SPACE_REFUSALS_MAX,
+    };
+    use std::{
+        fs::File,
+        io,
+        ops::{Bound, ControlFlow},
+    };
 
     /// A row without content.
     #[derive(Clone)]
@@ -190,6 +199,30 @@ mod tests {
     }
 
     #[test]
+    fn rows_wait_for_a_disk_that_is_full_and_not_for_one_that_only_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(folder.path()).unwrap();
+        let state: State<Empty> =
+            StateStore::open(&dir).unwrap().group(GroupId(1), &StateOptions::default()).unwrap();
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let refused = failed("write", folder.path())(io::Error::from(io::ErrorKind::StorageFull));
+        let tried = |error| state.0.store.reopening.tried(dir.disk(), 0, error);
+        for _ in 0..2 {
+            for _ in 1..SPACE_REFUSALS_MAX {
+                tried(Some(&refused));
+                assert!(state.waits_for_space(&full));
+            }
+            tried(None);
+        }
+        for _ in 1..SPACE_REFUSALS_MAX {
+            tried(Some(&refused));
+        }
+        assert!(state.waits_for_space(&full));
+        tried(Some(&refused));
+        assert!(!state.waits_for_space(&full));
+    }
+
+    #[test]
     fn a_database_that_is_opened_again_has_all_that_was_written_to_it() {
         let folder = tempfile::tempdir().unwrap();
         let dir = DataDir::open(folder.path()).unwrap();
@@ -200,7 +233,7 @@ mod tests {
         assert!(reopen(&state).unwrap());
 
         let failed = frozen(&state, "two");
-        let disk = state.0.tables.read().disk().clone();
+        let disk = state.0.tables.read().disk().unwrap().clone();
         failed.insert(&disk).unwrap();
         drop((failed, disk));
         assert!(reopen(&state).unwrap(), "a flush was written although it failed");
@@ -211,7 +244,18 @@ mod tests {
         let length = journal.metadata().unwrap().len();
         frozen(&state, "three").run().unwrap();
         journal.set_len(length).unwrap();
+        let lost = "rows that were written are no longer on disk";
         let error = reopen(&state).unwrap_err().to_string();
-        assert!(error.contains("rows that were written are no longer on disk"), "{error}");
+        assert!(error.contains(lost), "{error}");
+        // Nobody goes on with the rows that are left.
+        state.0.clean.lock().clear();
+        let read = state.get(b"one").map(|_| ());
+        let scanned = state.scan(Bound::Unbounded, Bound::Unbounded, 1, |_, _| ControlFlow::Break(()));
+        let written = state.moment().digest().map(|_| ());
+        state.apply([(RowKey::from_slice(b"four"), Some(Empty))], "four");
+        for left in [read, scanned, written, state.flush(), state.persist().map(|_| ())] {
+            let error = left.unwrap_err().to_string();
+            assert!(error.contains(lost), "{error}");
+        }
     }
 }

@@ -30,6 +30,7 @@ use clean::Clean;
 pub use cut::Cut;
 pub(crate) use cut::CutRows;
 pub use exchange::StateExport;
+use fjall::Keyspace;
 pub use flush::Flush;
 use gate::Gate;
 pub use moment::Moment;
@@ -121,7 +122,7 @@ impl<R: Record> State<R> {
             if let Some(known) = clean.get(key) {
                 return Ok(known);
             }
-            (tables.disk().clone(), clean.epoch())
+            (tables.disk()?.clone(), clean.epoch())
         };
         let stored = disk.get(forms::row_key(key)).map_err(StoreError::database("read a row"))?;
         let Some(stored) = stored else {
@@ -174,8 +175,8 @@ impl<R: Record> State<R> {
     /// # Errors
     /// If the disk cannot be written.
     pub fn settle(&self) -> Result<(), StoreError> {
+        let disk = self.0.tables.read().disk()?.clone();
         self.0.buffered.store(0, Relaxed);
-        let disk = self.0.tables.read().disk().clone();
         disk.rotate_memtable().map(drop).map_err(StoreError::database("rotate the memory table"))
     }
 
@@ -188,10 +189,11 @@ impl<R: Record> State<R> {
         self.0.store.scrub()
     }
 
-    /// Returns the approximate number of rows in the tables; older versions and removals count as rows.
+    /// Returns the approximate number of rows in the tables; older versions and removals count as rows. 0 if the disk
+    /// cannot be read.
     #[must_use]
     pub fn rows_on_disk(&self) -> usize {
-        self.0.tables.read().disk().approximate_len()
+        self.0.tables.read().disk().map_or(0, Keyspace::approximate_len)
     }
 
     /// Records durably in the data folder that removed data has to leave the files.
@@ -244,6 +246,8 @@ impl<R: Record> State<R> {
     pub fn persist(&self) -> Result<Option<Bytes>, StoreError> {
         let flushed = self.0.tables.read().flushed.clone();
         self.0.store.sync()?;
+        // The database may have been opened again since, without the rows of the last flush: this waits for the answer.
+        self.0.tables.read().disk().map(|_| ())?;
         Ok(flushed)
     }
 }

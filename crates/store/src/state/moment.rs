@@ -24,8 +24,8 @@ use std::{
 pub struct Moment<R: Record> {
     group: GroupId,
     changes: BTreeMap<RowKey, Option<R>>,
-    disk: Keyspace,
-    snapshot: Snapshot,
+    /// An error if the database could not be opened again.
+    disk: Result<(Keyspace, Snapshot), StoreError>,
     store: Arc<StoreInner>,
 }
 
@@ -46,10 +46,10 @@ impl<R: Record> State<R> {
                 changes.extend(all);
             }
         }
-        let (disk, snapshot) = (tables.disk().clone(), store.database().snapshot());
+        let disk = tables.disk().and_then(|disk| Ok((disk.clone(), store.database()?.snapshot())));
         store.cuts.fetch_add(1, SeqCst);
         drop(tables);
-        Moment { group: self.0.group, changes, disk, snapshot, store }
+        Moment { group: self.0.group, changes, disk, store }
     }
 }
 
@@ -99,7 +99,8 @@ impl<R: Record> Moment<R> {
     }
 
     fn visit(&self, visit: &mut Visit<'_, R>) -> Result<(), StoreError> {
-        let disk = self.snapshot.range(&self.disk, stored_range(Bound::Unbounded, Bound::Unbounded));
+        let (disk, snapshot) = self.disk.as_ref().map_err(Clone::clone)?;
+        let disk = snapshot.range(disk, stored_range(Bound::Unbounded, Bound::Unbounded));
         let all = Stretch { changes: self.changes.clone(), disk, last: None };
         let mut whole = |key: &[u8], found: RowSource<R>| -> Step {
             if self.store.reopening.is_wanted() {

@@ -9,7 +9,7 @@ use super::{
     gate::{Gate, Pass},
     rows::Tables,
 };
-use crate::{GroupId, StoreError, forms};
+use crate::{Disk, GroupId, StoreError, disk::Refusals, forms};
 use fjall::Keyspace;
 use parking_lot::{Mutex, MutexGuard, RwLockWriteGuard};
 use std::{
@@ -29,6 +29,10 @@ pub(super) struct Reopening {
     /// One at a time, and none while a state is opened.
     turn: Mutex<()>,
     states: Mutex<HashMap<GroupId, Weak<dyn Holder>>>,
+    /// Of writes of rows, since one has succeeded.
+    refusals: Mutex<Refusals>,
+    /// True once the disk has refused rows too often although it has space.
+    in_vain: AtomicBool,
 }
 
 /// A state of any row type.
@@ -43,6 +47,8 @@ trait Holder: Send + Sync {
 trait Closed {
     fn generation(&self) -> u64;
     fn open(&mut self, disk: Keyspace) -> Result<(), StoreError>;
+    /// Leaves the keyspace closed, since the database could not be opened again: who needs it gets this error.
+    fn lose(&mut self, error: &StoreError);
 }
 
 impl<R: Record> Holder for Inner<R> {
@@ -52,7 +58,7 @@ impl<R: Record> Holder for Inner<R> {
 
     fn close(&self) -> Box<dyn Closed + '_> {
         let mut tables = self.tables.write();
-        tables.disk = None;
+        tables.disk = Err(closed());
         Box::new(tables)
     }
 }
@@ -63,10 +69,20 @@ impl<R: Record> Closed for RwLockWriteGuard<'_, Tables<R>> {
     }
 
     fn open(&mut self, disk: Keyspace) -> Result<(), StoreError> {
-        let marker = self.disk.insert(disk).get(forms::MARKER_KEY);
-        let marker = marker.map_err(StoreError::database("read a state"))?;
-        self.reopened(marker.map_or(Ok(None), |marker| forms::parse_marker(&marker))?)
+        let marker = disk.get(forms::MARKER_KEY).map_err(StoreError::database("read a state"))?;
+        self.reopened(marker.map_or(Ok(None), |marker| forms::parse_marker(&marker))?)?;
+        self.disk = Ok(disk);
+        Ok(())
     }
+
+    fn lose(&mut self, error: &StoreError) {
+        self.disk = Err(error.clone());
+    }
+}
+
+/// What stands for something that is closed, while nobody can see it.
+pub(super) fn closed() -> StoreError {
+    StoreError::database("read the state")(fjall::Error::Poisoned)
 }
 
 impl Reopening {
@@ -86,6 +102,18 @@ impl Reopening {
         self.wanted.load(Relaxed)
     }
 
+    /// Takes note of an attempt to write rows of this many bytes, with its error if it has failed.
+    pub(super) fn tried(&self, disk: &Disk, bytes: usize, failed: Option<&StoreError>) {
+        let mut refusals = self.refusals.lock();
+        let Some(error) = failed else {
+            *refusals = Refusals::default();
+            return;
+        };
+        if refusals.end(disk, error, bytes as u64) {
+            self.in_vain.store(true, Relaxed);
+        }
+    }
+
     pub(super) fn remove(&self, group: GroupId) {
         self.states.lock().remove(&group);
     }
@@ -93,11 +121,12 @@ impl Reopening {
 
 impl<R: Record> State<R> {
     /// Returns true if a failed flush is due to a full disk. The rows then wait in memory until [`State::recover`]
-    /// has opened the database again.
+    /// has opened the database again. Not without an end, if the file system has space for them.
     pub fn waits_for_space(&self, error: &(dyn Error + 'static)) -> bool {
-        let waits = self.0.store.dir.disk().caused(error);
+        let reopening = &self.0.store.reopening;
+        let waits = !reopening.in_vain.load(Relaxed) && self.0.store.dir.disk().caused(error);
         if waits {
-            self.0.store.reopening.wanted.store(true, Relaxed);
+            reopening.wanted.store(true, Relaxed);
         }
         waits
     }
@@ -115,7 +144,8 @@ impl<R: Record> State<R> {
     /// false if there is none yet.
     ///
     /// # Errors
-    /// If it cannot be opened, or lacks rows that were written: the process must end.
+    /// If it cannot be opened, or lacks rows that were written: the process must end. Whoever needs the disk gets the
+    /// same error from then on.
     pub fn recover(&self) -> Result<bool, StoreError> {
         let store = &self.0.store;
         if !store.reopening.wanted.load(Relaxed) {
@@ -134,15 +164,23 @@ impl<R: Record> State<R> {
         };
         let passes: Vec<Pass> = states.iter().map(|(_, state)| state.enter()).collect();
         let mut closed: Vec<_> = states.iter().map(|(group, state)| (*group, state.close())).collect();
-        store.reopen()?;
-        for (group, state) in &mut closed {
-            let disk = store.keyspace(*group, state.generation())?;
-            state.open(disk)?;
+        let opened = store.reopen().and_then(|()| {
+            closed.iter_mut().try_for_each(|(group, state)| {
+                let disk = store.keyspace(*group, state.generation())?;
+                state.open(disk)
+            })
+        });
+        if let Err(error) = opened {
+            // Before the locks are free: who waits for them must not go on with rows that are not the last ones.
+            closed.iter_mut().for_each(|(_, state)| state.lose(&error));
+            store.lose(&error);
+            return Err(error);
         }
         store.reopening.wanted.store(false, Relaxed);
         drop(closed);
         drop(passes);
-        tracing::warn!("the disk was full; the state store was reopened");
+        // What the disk itself says is logged by who monitors it.
+        tracing::info!("the state store was opened again, after a write that found no space");
         Ok(true)
     }
 }

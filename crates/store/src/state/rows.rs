@@ -79,9 +79,9 @@ impl<R: Record> Rows<R> {
 
 /// The rows of a group.
 pub(super) struct Tables<R> {
-    /// The keyspace on disk; `generation` says which of the group's it is. `None` only while the database is opened
-    /// again, behind the tables' lock.
-    pub(super) disk: Option<Keyspace>,
+    /// The keyspace on disk; `generation` says which of the group's it is. An error while the database is opened again,
+    /// behind the tables' lock, and for good if that fails: nobody may read rows then that are not the last ones.
+    pub(super) disk: Result<Keyspace, StoreError>,
     pub(super) generation: u64,
     pub(super) dirty: Rows<R>,
     pub(super) flushing: Option<Arc<Rows<R>>>,
@@ -98,7 +98,7 @@ pub(super) struct Tables<R> {
 impl<R: Record> Tables<R> {
     pub(super) fn new(disk: Keyspace, generation: u64, applied: Option<Bytes>) -> Self {
         Tables {
-            disk: Some(disk),
+            disk: Ok(disk),
             generation,
             dirty: Rows::default(),
             flushing: None,
@@ -109,9 +109,12 @@ impl<R: Record> Tables<R> {
         }
     }
 
-    /// The keyspace on disk, which is absent only while it is reopened under the lock.
-    pub(super) fn disk(&self) -> &Keyspace {
-        self.disk.as_ref().expect("the keyspace is open while the lock is free")
+    /// The keyspace on disk.
+    ///
+    /// # Errors
+    /// The database was to be opened again, and that has failed: the process must end.
+    pub(super) fn disk(&self) -> Result<&Keyspace, StoreError> {
+        self.disk.as_ref().map_err(Clone::clone)
     }
 
     /// The row in memory that hides what is on disk; `Some(None)` if it was removed.

@@ -82,7 +82,7 @@ impl<R: Record> State<R> {
         // Most scans break early: the first stretch is short, and each further one twice as long.
         let mut rows_max = SCAN_CHUNK_ROWS_MIN;
         while !is_empty(cursor.as_ref().map(|key| &**key), to) {
-            let stretch = self.stretch(cursor.as_ref().map(|key| &**key), to, rows_max);
+            let stretch = self.stretch(cursor.as_ref().map(|key| &**key), to, rows_max)?;
             rows_max = rows_max.saturating_mul(2).min(SCAN_CHUNK_ROWS_MAX);
             let next = stretch.last.clone();
             if stretch.visit(visit)?.is_break() {
@@ -94,7 +94,12 @@ impl<R: Record> State<R> {
         Ok(())
     }
 
-    fn stretch(&self, from: Bound<&[u8]>, to: Bound<&[u8]>, rows_max: usize) -> Stretch<R> {
+    fn stretch(
+        &self,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        rows_max: usize,
+    ) -> Result<Stretch<R>, StoreError> {
         let tables = self.0.tables.read();
         let mut changes: BTreeMap<RowKey, Option<R>> = BTreeMap::new();
         for rows in tables.layers().rev() {
@@ -114,9 +119,9 @@ impl<R: Record> State<R> {
             changes.retain(|key, _| key <= last);
         }
         let to = last.as_deref().map_or(to, Bound::Included);
-        let snapshot = self.0.store.database().snapshot();
-        let disk = snapshot.range(tables.disk(), stored_range(from, to));
-        Stretch { changes, disk, last }
+        let keyspace = tables.disk()?;
+        let disk = self.0.store.database()?.snapshot().range(keyspace, stored_range(from, to));
+        Ok(Stretch { changes, disk, last })
     }
 }
 

@@ -1,8 +1,14 @@
-use super::{Record, State, exchange::fill, reopen::Reopening, rows::Tables};
+use super::{
+    Record, State,
+    exchange::fill,
+    reopen::{Reopening, closed},
+    rows::Tables,
+};
 use crate::{
     DataDir, GroupId, SnapshotFile, StoreError,
     data_dir::STATE_MARKS,
     database,
+    disk::Refusals,
     files::{self, failed},
     forms,
     journal::{Follower, Synced},
@@ -44,8 +50,8 @@ const FILLER: &str = "filler";
 pub struct StateStore(Arc<StoreInner>);
 
 pub(super) struct StoreInner {
-    /// `None` only while it is opened again, behind the lock.
-    database: RwLock<Option<Database>>,
+    /// An error while it is opened again, behind the lock, and for good if that fails.
+    database: RwLock<Result<Database, StoreError>>,
     journal: Mutex<Follower>,
     /// How much of the journal was synced.
     mark: Mark<STATE_MARKS>,
@@ -82,7 +88,7 @@ impl StateStore {
     pub fn open(dir: &DataDir) -> Result<Self, StoreError> {
         let (mark, synced) = Mark::open(dir.state_synced())?;
         Ok(StateStore(Arc::new(StoreInner {
-            database: RwLock::new(Some(open(dir, synced)?)),
+            database: RwLock::new(Ok(open(dir, synced)?)),
             journal: Mutex::new(Follower::new(dir.state())),
             mark,
             open: Mutex::default(),
@@ -116,7 +122,7 @@ impl StateStore {
     pub fn group<R: Record>(&self, group: GroupId, options: &StateOptions) -> Result<State<R>, StoreError> {
         let _open = self.0.reopening.hold_off();
         let claim = Claim::new(self.0.clone(), group)?;
-        let mut generations = self.0.generations(group);
+        let mut generations = self.0.generations(group)?;
         let mut last = 0;
         while let Some(generation) = generations.pop() {
             last = last.max(generation);
@@ -149,8 +155,11 @@ fn open(dir: &DataDir, synced: [u64; STATE_MARKS]) -> Result<Database, StoreErro
 
 impl StoreInner {
     /// The open database; not to be held for long.
-    pub(super) fn database(&self) -> Database {
-        self.database.read().clone().expect("the database is open while the lock is free")
+    ///
+    /// # Errors
+    /// It was to be opened again, and that has failed: the process must end.
+    pub(super) fn database(&self) -> Result<Database, StoreError> {
+        self.database.read().clone()
     }
 
     /// Closes the database and opens it again. The caller must hold all keyspaces meanwhile. Nobody finds the database closed:
@@ -162,21 +171,30 @@ impl StoreInner {
         // Locked in the order of a sync.
         let mut journal = self.journal.lock();
         let mut database = self.database.write();
-        *database = None;
+        *database = Err(closed());
         // What was written and not synced may be cut off.
         *journal = Follower::new(self.dir.state());
         let (_, synced) = Mark::open(self.dir.state_synced())?;
-        let mut waits = SPACE_WAITS.build();
+        let opened = self.open_again(synced);
+        let result = opened.as_ref().map(|_| ()).map_err(Clone::clone);
+        *database = opened;
+        result
+    }
+
+    /// Closes the database for good: who needs it gets this error.
+    pub(super) fn lose(&self, error: &StoreError) {
+        *self.database.write() = Err(error.clone());
+    }
+
+    fn open_again(&self, synced: [u64; STATE_MARKS]) -> Result<Database, StoreError> {
+        let (mut waits, mut refusals) = (SPACE_WAITS.build(), Refusals::default());
         loop {
             match open(&self.dir, synced) {
-                Ok(opened) => {
-                    *database = Some(opened);
-                    return Ok(());
-                }
+                Ok(opened) => return Ok(opened),
                 // Readers that began before still hold the old database for a moment, and so its lock.
                 Err(error) => {
-                    let wait = waits.next().unwrap_or(SPACE_WAIT_MAX);
-                    if wait >= SPACE_WAIT_MAX && !self.dir.disk().caused(&error) {
+                    let (disk, wait) = (self.dir.disk(), waits.next().unwrap_or(SPACE_WAIT_MAX));
+                    if refusals.end(disk, &error, 0) || (wait >= SPACE_WAIT_MAX && !disk.caused(&error)) {
                         return Err(error);
                     }
                     thread::sleep(wait);
@@ -198,7 +216,7 @@ impl StoreInner {
                 .index_block_partitioning_policy(parts.clone())
         };
         let name = format!("{}{generation:016x}", prefix(group));
-        let database = self.database();
+        let database = self.database()?;
         let is_new = !database.keyspace_exists(&name);
         let keyspace = database.keyspace(&name, options).map_err(StoreError::database("open a state"))?;
         if is_new {
@@ -208,7 +226,7 @@ impl StoreInner {
     }
 
     pub(super) fn remove(&self, keyspace: Keyspace) -> Result<(), StoreError> {
-        self.database().delete_keyspace(keyspace).map_err(StoreError::database("remove a state"))
+        self.database()?.delete_keyspace(keyspace).map_err(StoreError::database("remove a state"))
     }
 
     /// Removes deleted data from the files of all states, see `scrub.rs`. Returns true if it is gone.
@@ -217,13 +235,13 @@ impl StoreInner {
             return Ok(false);
         }
         let whole = scrub::run(&mut |bytes| self.fill(bytes), &mut |step| {
-            let database = self.database();
+            let database = self.database()?;
             let names = database.list_keyspace_names();
             let all = names.iter().map(|name| database.keyspace(name, KeyspaceCreateOptions::default));
             let all = all.collect::<Result<Vec<_>, _>>().map_err(StoreError::database("open a state"))?;
             scrub::step(step, &database, &all)
         })?;
-        let database = self.database();
+        let database = self.database()?;
         let removed = database.delete_keyspace(filler(&database)?);
         drop(database);
         removed.map_err(StoreError::database("remove a state"))?;
@@ -233,7 +251,7 @@ impl StoreInner {
     }
 
     fn fill(&self, bytes: usize) -> Result<(), StoreError> {
-        let filler = filler(&self.database())?;
+        let filler = filler(&self.database()?)?;
         filler.insert("zeros", vec![0; bytes]).map_err(StoreError::database("fill a journal"))
     }
 
@@ -258,7 +276,7 @@ impl StoreInner {
         // One at a time, so that an older mark never replaces a newer one.
         let mut journal = self.journal.lock();
         let written = journal.look();
-        self.database().persist(PersistMode::SyncAll).map_err(StoreError::database("sync the state"))?;
+        self.database()?.persist(PersistMode::SyncAll).map_err(StoreError::database("sync the state"))?;
         // A sync of the database's own thread may have failed before, see `follower.rs`.
         journal.sync()?;
         if let Some(Synced { journal, bytes, digest }) = written {
@@ -268,13 +286,13 @@ impl StoreInner {
     }
 
     /// The group's generations, ascending.
-    fn generations(&self, group: GroupId) -> Vec<u64> {
+    fn generations(&self, group: GroupId) -> Result<Vec<u64>, StoreError> {
         let prefix = prefix(group);
-        let names = self.database().list_keyspace_names();
+        let names = self.database()?.list_keyspace_names();
         let numbers = names.iter().filter_map(|name| name.strip_prefix(&prefix));
         let mut all: Vec<u64> = numbers.filter_map(|number| u64::from_str_radix(number, 16).ok()).collect();
         all.sort_unstable();
-        all
+        Ok(all)
     }
 }
 
@@ -327,8 +345,8 @@ mod tests {
         let StateStore(store) = StateStore::open(&DataDir::open(folder.path()).unwrap()).unwrap();
         drop(store.keyspace(GroupId(1), 1).unwrap());
         // A reader that holds the old database, and so its lock.
-        let old = store.database();
-        let is_open = || store.database.try_read().is_some_and(|database| database.is_some());
+        let old = store.database().unwrap();
+        let is_open = || store.database.try_read().is_some_and(|database| database.is_ok());
         thread::scope(|scope| {
             let reopened = scope.spawn(|| store.reopen());
             while is_open() && !reopened.is_finished() {
@@ -339,7 +357,7 @@ mod tests {
             reopened.join().unwrap().unwrap();
             synced.join().unwrap().unwrap();
         });
-        assert_eq!(store.generations(GroupId(1)), [1]);
+        assert_eq!(store.generations(GroupId(1)).unwrap(), [1]);
     }
 
     /// The thread of the database may have been told before that a journal could not be written.
