@@ -7,7 +7,7 @@
 use anyhow::{Context as _, ensure};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +21,8 @@ const OPTIONS: &str = "loop,commit=300";
 /// The flag in ext4's superblock that its journal must be replayed: a bit of the incompatible features.
 const FEATURES_AT: u64 = 1024 + 0x60;
 const FEATURE_RECOVER: u32 = 4;
+/// The longest request of a disk in memory: one page, KiB.
+const PAGE_KIB: &str = "4";
 /// What is planted: half a page.
 const PLANTED: [u8; 2048] = [b'p'; 2048];
 
@@ -57,10 +59,39 @@ pub(crate) fn unmount(at: &Path) -> anyhow::Result<()> {
     run(Command::new("umount").arg(at)).or_else(|_| run(Command::new("umount").arg("--lazy").arg(at)))
 }
 
-/// A mounted disk. Its parts go in this order: the file system, the file, and what the file lies on.
+/// A loop device whose requests have one page each, as long as this lives. If no more than the first pages of a request fit
+/// into the file below, the kernel says that all of it was written: a disk that is full would lose what was synced.
+struct SinglePages {
+    setting: PathBuf,
+    before: String,
+}
+
+impl SinglePages {
+    /// The device of what is mounted here.
+    fn of(at: &Path) -> anyhow::Result<Self> {
+        let device = fs::metadata(at)?.dev();
+        let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+        let setting = Path::new("/sys/dev/block").join(device).join("queue/max_sectors_kb");
+        let before = fs::read_to_string(&setting)?;
+        fs::write(&setting, PAGE_KIB).with_context(|| format!("failed to write {}", setting.display()))?;
+        Ok(Self { setting, before })
+    }
+}
+
+impl Drop for SinglePages {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(&self.setting, &self.before) {
+            eprintln!("{} stays at {PAGE_KIB}: {error}", self.setting.display());
+        }
+    }
+}
+
+/// A mounted disk. Its parts go in this order: the file system, its device's setting, the file, and what the file lies on.
 pub(crate) struct Disk {
     scratch: PathBuf,
     mount: Mount,
+    /// Of a disk in memory.
+    _pages: Option<SinglePages>,
     file: Backing,
     _ground: Option<Mount>,
 }
@@ -149,7 +180,8 @@ impl Disk {
         mount.args(["-t", "ext4", "-o", OPTIONS]).arg(&file.0);
         let name = file.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mount = Mount::make(scratch.join(format!("mounted-{name}")), &mut mount)?;
-        Ok(Self { scratch: scratch.to_owned(), mount, file, _ground: ground })
+        let pages = ground.is_some().then(|| SinglePages::of(&mount.0)).transpose()?;
+        Ok(Self { scratch: scratch.to_owned(), mount, _pages: pages, file, _ground: ground })
     }
 
     /// The path of the disk's files.
@@ -217,8 +249,10 @@ impl Disk {
 
     /// Takes the disk out and puts it in again.
     pub(crate) fn again(self) -> anyhow::Result<Self> {
-        let Self { scratch, mount, file, _ground } = self;
+        let Self { scratch, mount, _pages: pages, file, _ground } = self;
         drop(mount);
+        // The next one may be on the same device.
+        drop(pages);
         Self::over(&scratch, file, _ground)
     }
 }
