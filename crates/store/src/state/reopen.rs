@@ -144,7 +144,7 @@ impl<R: Record> State<R> {
     /// false if there is none yet.
     ///
     /// # Errors
-    /// If it cannot be opened, or lacks rows that were written: the process must end. Whoever needs the disk gets the
+    /// If it cannot be opened, or lacks rows that were written: the process must end. Who needs the disk gets the
     /// same error from then on.
     pub fn recover(&self) -> Result<bool, StoreError> {
         let store = &self.0.store;
