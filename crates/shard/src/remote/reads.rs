@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::forward::Remote;
 use crate::failure::Failure;
 use crate::limits::READS_WAITING_MAX;
+use crate::ready_tasks::after_ready_tasks;
 
 type Waiting = oneshot::Sender<Result<(), Failure>>;
 
@@ -37,11 +38,52 @@ impl ReadRounds {
 
 async fn work(remote: Arc<Remote>, mut waiting: mpsc::Receiver<Waiting>) {
     let mut round = Vec::new();
-    while waiting.recv_many(&mut round, READS_WAITING_MAX).await > 0 {
+    while gather(&mut waiting, &mut round).await {
         let outcome = remote.confirm().await;
         for reader in round.drain(..) {
             // A reader may have gone.
             let _gone = reader.send(outcome.clone());
         }
+    }
+}
+
+/// Waits for the readers of the next question. Returns false once no more can come.
+async fn gather(waiting: &mut mpsc::Receiver<Waiting>, round: &mut Vec<Waiting>) -> bool {
+    if waiting.recv_many(round, READS_WAITING_MAX).await == 0 {
+        return false;
+    }
+    // The first of several readers wakes this task, which may run before the others: those that are ready now share its
+    // question, and need no second one.
+    after_ready_tasks().await;
+    while round.len() < READS_WAITING_MAX
+        && let Ok(reader) = waiting.try_recv()
+    {
+        round.push(reader);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn readers_that_are_ready_together_share_a_question() {
+        let (sender, mut waiting) = mpsc::channel(READS_WAITING_MAX);
+        let rounds = Arc::new(ReadRounds(sender));
+        let reader = || {
+            let rounds = Arc::clone(&rounds);
+            tokio::spawn(async move { rounds.confirm().await })
+        };
+        // Tasks run in the order in which they are spawned.
+        let first = reader();
+        let gathered = tokio::spawn(async move {
+            let mut round = Vec::new();
+            assert!(gather(&mut waiting, &mut round).await);
+            round
+        });
+        let others = [reader(), reader()];
+        assert_eq!(gathered.await.unwrap().len(), 3);
+        drop((first, others));
     }
 }
