@@ -60,6 +60,7 @@ pub mod planted;
 mod propose;
 mod puts;
 mod queue;
+mod readers;
 mod ready_tasks;
 mod record;
 mod refused;

@@ -39,7 +39,7 @@ pub struct Shard {
     disk: Arc<Disk>,
     /// True once the shard drains. Its receiver lives as long as the loop.
     drain: Arc<watch::Sender<bool>>,
-    /// Confirms reads where another server leads.
+    /// Confirms reads on a server that has others.
     reads: Option<Arc<ReadRounds>>,
 }
 
@@ -59,7 +59,8 @@ impl Shard {
                 owner.fail("its loop panicked");
             }
         });
-        let reads = group.remote.clone().map(|remote| Arc::new(ReadRounds::start(remote)));
+        let rounds = |remote| Arc::new(ReadRounds::start(Arc::clone(&leadership), remote));
+        let reads = group.remote.clone().map(rounds);
         Self { group, clock, queue, leadership, disk, drain: Arc::new(drain), reads }
     }
 
@@ -303,7 +304,7 @@ impl Shard {
         match &self.reads {
             // Its rows never reach what the leader has.
             Some(_) if self.group.failed().is_some() => return Err(Failure::Stopped),
-            Some(reads) if !self.leads() => reads.confirm().await?,
+            Some(reads) if !self.leads() => reads.confirm_elsewhere().await?,
             Some(_) | None => self.confirm_here().await?,
         }
         self.group.shared.contact.confirm(asked);
@@ -336,7 +337,10 @@ impl Shard {
         }
         // The group may have grown meanwhile.
         if !self.group.members.is_alone() {
-            self.leadership.confirmed().await?;
+            match &self.reads {
+                Some(reads) => reads.confirm_here().await?,
+                None => self.leadership.confirmed().await.map(drop)?,
+            }
         }
         Ok(())
     }
