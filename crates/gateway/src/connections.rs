@@ -122,6 +122,11 @@ impl Connection {
         Open { connection: Arc::clone(self), call: OnceLock::new() }
     }
 
+    /// Returns true if a request is being read or answered.
+    pub(crate) fn has_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
     /// Records a call with a valid API key of this tenant. If the tenant already has its maximum of connections, closes one
     /// of them that has no open request.
     ///

@@ -12,7 +12,7 @@ use hyper_util::{
     server::conn::auto::Builder,
 };
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -206,6 +206,7 @@ async fn speak<I>(io: I, app: Tracked, mut stopped: watch::Receiver<bool>)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let calls = Arc::clone(&app.connection);
     let builder = http();
     let connection = builder.serve_connection(TokioIo::new(Heads::new(io)), app);
     let mut connection = std::pin::pin!(connection);
@@ -213,15 +214,34 @@ where
     let stop = async { stopped.wait_for(|stopped| *stopped).await.is_ok() };
     // The branch only borrows the connection, which goes on below if the other branch finished first.
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = after_ready_tasks(connection.as_mut(), &calls) => ended,
         _ = rarely(stop) => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            after_ready_tasks(connection, &calls).await
         }
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended with an error");
     }
+}
+
+/// Polls a connection; while it has open calls, each time after the tasks that are ready. The task of a call that is
+/// answered wakes the one of its connection, which would run next and write that answer alone. Now it writes the answers
+/// of all calls that are ready, too.
+async fn after_ready_tasks<C: Future + Unpin>(mut connection: C, calls: &Connection) -> C::Output {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if !has_waited && calls.has_open() {
+            has_waited = true;
+            // Woken while it runs, a task is put behind those that are ready. Another thread may take it over, so that
+            // it does not wait for one of them that takes long.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        has_waited = false;
+        Pin::new(&mut connection).poll(context)
+    })
+    .await
 }
 
 /// Waits for something rare beside a connection. It is polled only after it was woken: otherwise it would be polled whenever
@@ -256,9 +276,32 @@ fn http() -> Builder<TokioExecutor> {
 mod tests {
     use super::*;
     use std::cell::Cell;
-    use std::future::poll_fn;
     use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::oneshot;
+
+    #[tokio::test]
+    async fn a_connection_with_open_calls_is_polled_after_the_tasks_that_are_ready() {
+        let connection = Arc::new(Connection::default());
+        assert_eq!(ready_before_it(&connection).await, 0);
+        let _open = connection.begin();
+        assert_eq!(ready_before_it(&connection).await, 2);
+    }
+
+    /// The number of ready tasks, of two, that run before a connection is polled, which was ready before them.
+    async fn ready_before_it(connection: &Arc<Connection>) -> usize {
+        let finished = Arc::new(AtomicUsize::new(0));
+        let (calls, seen) = (Arc::clone(connection), Arc::clone(&finished));
+        let polled = tokio::spawn(async move {
+            let connection = pin!(async { seen.load(Ordering::Relaxed) });
+            after_ready_tasks(connection, &calls).await
+        });
+        for _ in 0..2 {
+            let finished = Arc::clone(&finished);
+            tokio::spawn(async move { finished.fetch_add(1, Ordering::Relaxed) });
+        }
+        polled.await.expect("it does not panic")
+    }
 
     #[tokio::test]
     async fn what_is_rare_is_polled_only_after_it_was_woken() {
