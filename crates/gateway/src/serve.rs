@@ -226,8 +226,8 @@ where
 }
 
 /// Polls a connection; while it has open calls, each time after the tasks that are ready. The task of a call that is
-/// answered wakes the one of its connection, which would run next and write that answer alone. Now it writes the answers
-/// of all calls that are ready, too.
+/// answered wakes the one of its connection, which would run next and write that answer alone. Now it writes the
+/// answers of all calls that are ready.
 async fn after_ready_tasks<C: Future + Unpin>(mut connection: C, calls: &Connection) -> C::Output {
     let mut has_waited = false;
     poll_fn(|context| {
@@ -275,10 +275,107 @@ fn http() -> Builder<TokioExecutor> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::service::service_fn;
     use std::cell::Cell;
+    use std::io;
     use std::pin::pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::io::{DuplexStream, ReadBuf, duplex};
     use tokio::sync::oneshot;
+
+    /// Calls that are open at one time.
+    const CALLS: usize = 10;
+
+    /// A connection that counts its writes.
+    struct Counted {
+        io: DuplexStream,
+        writes: Arc<AtomicUsize>,
+    }
+
+    impl AsyncRead for Counted {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.io).poll_read(context, buffer)
+        }
+    }
+
+    impl AsyncWrite for Counted {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+            Pin::new(&mut self.io).poll_write(context, bytes)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.io).poll_flush(context)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.io).poll_shutdown(context)
+        }
+
+        fn is_write_vectored(&self) -> bool {
+            true
+        }
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+            bytes: &[io::IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+            Pin::new(&mut self.io).poll_write_vectored(context, bytes)
+        }
+    }
+
+    /// Serves one connection. Each call is counted in `begun`, and gets a short answer once `answers` is true.
+    async fn serve_short_answers(io: Counted, answers: watch::Receiver<bool>, begun: Arc<AtomicUsize>) {
+        let answer = service_fn(move |_: Request<Incoming>| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            let mut answers = answers.clone();
+            async move {
+                answers.wait_for(|answers| *answers).await.expect("the test goes on");
+                Ok::<_, Infallible>(Response::new(Body::from(vec![0_u8; 900])))
+            }
+        });
+        let builder = http();
+        builder.serve_connection(TokioIo::new(Heads::new(io)), answer).await.expect("the client ends it");
+    }
+
+    #[tokio::test]
+    async fn short_answers_that_are_ready_go_out_in_one_write() {
+        let (near, far) = duplex(64 * 1024);
+        let (writes, begun) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (answer, answers) = watch::channel(false);
+        let io = Counted { io: far, writes: Arc::clone(&writes) };
+        tokio::spawn(serve_short_answers(io, answers, Arc::clone(&begun)));
+        let (mut client, connection) = h2::client::handshake(near).await.expect("it speaks HTTP/2");
+        tokio::spawn(async move { connection.await.expect("the client ends it") });
+        let mut calls = Vec::new();
+        for _ in 0..CALLS {
+            client = client.ready().await.expect("it takes more calls");
+            let request = Request::get("http://a.example/").body(()).expect("a request");
+            calls.push(client.send_request(request, true).expect("it is sent").0);
+        }
+        while begun.load(Ordering::Relaxed) < CALLS {
+            tokio::task::yield_now().await;
+        }
+        let before = writes.load(Ordering::Relaxed);
+        answer.send_replace(true);
+        for call in calls {
+            let mut body = call.await.expect("it is answered").into_body();
+            while let Some(data) = body.data().await {
+                data.expect("the body is whole");
+            }
+        }
+        assert_eq!(writes.load(Ordering::Relaxed) - before, 1);
+    }
 
     #[tokio::test]
     async fn a_connection_with_open_calls_is_polled_after_the_tasks_that_are_ready() {
