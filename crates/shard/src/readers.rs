@@ -2,30 +2,33 @@
 //! question.
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
 
 use crate::failure::Failure;
-use crate::limits::READS_WAITING_MAX;
+use crate::limits::{READ_PACE, READS_WAITING_MAX};
 use crate::ready_tasks::after_ready_tasks;
 
 /// What answers a question for all who share it.
-type Confirmed = Result<(), Failure>;
+type Confirmed<T> = Result<T, Failure>;
 
-type Waiting = oneshot::Sender<Confirmed>;
+type Waiting<T> = oneshot::Sender<Confirmed<T>>;
 
 /// The readers of one shard who wait for a confirmation. A reader is answered by a question that was asked after they
-/// came, never by one that was under way.
-pub(crate) struct Readers(mpsc::Sender<Waiting>);
+/// came, never by one that was under way. A question follows another one after [`READ_PACE`] at the earliest.
+pub(crate) struct Readers<T>(mpsc::Sender<Waiting<T>>);
 
-impl Readers {
+impl<T: Clone + Send + 'static> Readers<T> {
     /// Starts the task that asks, each question after the answer to the one before. It ends with this handle.
     pub(crate) fn asking_in_turn<Q, A>(question: Q) -> Self
     where
         Q: Fn() -> A + Send + Sync + 'static,
-        A: Future<Output = Confirmed> + Send + 'static,
+        A: Future<Output = Confirmed<T>> + Send + 'static,
     {
         let (sender, mut waiting) = mpsc::channel(READS_WAITING_MAX);
         tokio::spawn(async move {
-            while let Some(round) = gather(&mut waiting).await {
+            let mut next = Instant::now();
+            while let Some(round) = gather(&mut waiting, next).await {
+                next = Instant::now() + READ_PACE;
                 answer(round, &question().await);
             }
         });
@@ -37,11 +40,13 @@ impl Readers {
     pub(crate) fn asking_at_once<Q, A>(question: Q) -> Self
     where
         Q: Fn() -> A + Send + Sync + 'static,
-        A: Future<Output = Confirmed> + Send + 'static,
+        A: Future<Output = Confirmed<T>> + Send + 'static,
     {
         let (sender, mut waiting) = mpsc::channel(READS_WAITING_MAX);
         tokio::spawn(async move {
-            while let Some(round) = gather(&mut waiting).await {
+            let mut next = Instant::now();
+            while let Some(round) = gather(&mut waiting, next).await {
+                next = Instant::now() + READ_PACE;
                 let asked = question();
                 tokio::spawn(async move { answer(round, &asked.await) });
             }
@@ -53,7 +58,7 @@ impl Readers {
     ///
     /// # Errors
     /// As of the question; [`Failure::Overloaded`] beyond [`READS_WAITING_MAX`] readers.
-    pub(crate) async fn confirm(&self) -> Confirmed {
+    pub(crate) async fn confirm(&self) -> Confirmed<T> {
         let (answer, wait) = oneshot::channel();
         self.0.try_send(answer).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Failure::Overloaded,
@@ -63,8 +68,8 @@ impl Readers {
     }
 }
 
-/// Waits for the readers of the next question; `None` once no more can come.
-async fn gather(waiting: &mut mpsc::Receiver<Waiting>) -> Option<Vec<Waiting>> {
+/// Waits for the readers of the next question, which is not asked before `next`; `None` once no more can come.
+async fn gather<T>(waiting: &mut mpsc::Receiver<Waiting<T>>, next: Instant) -> Option<Vec<Waiting<T>>> {
     let mut round = Vec::new();
     if waiting.recv_many(&mut round, READS_WAITING_MAX).await == 0 {
         return None;
@@ -72,6 +77,9 @@ async fn gather(waiting: &mut mpsc::Receiver<Waiting>) -> Option<Vec<Waiting>> {
     // The first of several readers wakes this task, which may run before the others: those that are ready now share its
     // question, and need no second one.
     after_ready_tasks().await;
+    if Instant::now() < next {
+        sleep_until(next).await;
+    }
     while round.len() < READS_WAITING_MAX
         && let Ok(reader) = waiting.try_recv()
     {
@@ -80,7 +88,7 @@ async fn gather(waiting: &mut mpsc::Receiver<Waiting>) -> Option<Vec<Waiting>> {
     Some(round)
 }
 
-fn answer(round: Vec<Waiting>, confirmed: &Confirmed) {
+fn answer<T: Clone>(round: Vec<Waiting<T>>, confirmed: &Confirmed<T>) {
     for reader in round {
         // A reader may have gone.
         let _gone = reader.send(confirmed.clone());
@@ -97,7 +105,8 @@ mod tests {
     use tokio::sync::mpsc::UnboundedReceiver;
 
     /// A question, and what a test answers it with each time that it is asked.
-    fn question() -> (impl Fn() -> BoxFuture<'static, Confirmed> + Send + Sync, UnboundedReceiver<Waiting>) {
+    fn question()
+    -> (impl Fn() -> BoxFuture<'static, Confirmed<()>> + Send + Sync, UnboundedReceiver<Waiting<()>>) {
         let (ask, asked) = mpsc::unbounded_channel();
         let question = move || {
             let (answer, wait) = oneshot::channel();
@@ -117,7 +126,7 @@ mod tests {
         };
         // Tasks run in the order in which they are spawned.
         let first = reader();
-        let gathered = tokio::spawn(async move { gather(&mut waiting).await });
+        let gathered = tokio::spawn(async move { gather::<()>(&mut waiting, Instant::now()).await });
         let others = [reader(), reader()];
         assert_eq!(gathered.await.unwrap().map(|round| round.len()), Some(3));
         drop((first, others));
@@ -131,7 +140,10 @@ mod tests {
         is_answered_by_the_next_question(&Readers::asking_at_once(at_once), &mut asked).await;
     }
 
-    async fn is_answered_by_the_next_question(readers: &Readers, asked: &mut UnboundedReceiver<Waiting>) {
+    async fn is_answered_by_the_next_question(
+        readers: &Readers<()>,
+        asked: &mut UnboundedReceiver<Waiting<()>>,
+    ) {
         let mut early = pin!(readers.confirm());
         assert!(early.as_mut().now_or_never().is_none());
         let under_way = asked.recv().await.expect("it is asked");
@@ -157,5 +169,32 @@ mod tests {
         answered.send(Ok(())).expect("somebody waits");
         assert_eq!(next.await, Ok(()));
         assert!(stuck.as_mut().now_or_never().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn under_load_questions_keep_a_distance() {
+        let (in_turn, asked) = question();
+        keeps_a_distance(Readers::asking_in_turn(in_turn), asked).await;
+        let (at_once, asked) = question();
+        keeps_a_distance(Readers::asking_at_once(at_once), asked).await;
+    }
+
+    async fn keeps_a_distance(readers: Readers<()>, mut asked: UnboundedReceiver<Waiting<()>>) {
+        let mut times = Vec::new();
+        for _ in 0..3 {
+            let mut reader = pin!(readers.confirm());
+            assert!(reader.as_mut().now_or_never().is_none());
+            asked.recv().await.expect("it is asked").send(Ok(())).expect("somebody waits");
+            times.push(Instant::now());
+            assert_eq!(reader.await, Ok(()));
+        }
+        assert!(times.windows(2).all(|two| two[1] - two[0] >= READ_PACE), "{times:?}");
+        tokio::time::advance(READ_PACE).await;
+        let before = Instant::now();
+        let mut reader = pin!(readers.confirm());
+        assert!(reader.as_mut().now_or_never().is_none());
+        asked.recv().await.expect("it is asked").send(Ok(())).expect("somebody waits");
+        assert_eq!(before.elapsed(), std::time::Duration::ZERO, "a reader after a pause waited");
+        assert_eq!(reader.await, Ok(()));
     }
 }

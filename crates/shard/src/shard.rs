@@ -336,11 +336,8 @@ impl Shard {
             self.leadership.term().await?;
         }
         // The group may have grown meanwhile.
-        if !self.group.members.is_alone() {
-            match &self.reads {
-                Some(reads) => reads.confirm_here().await?,
-                None => self.leadership.confirmed().await.map(drop)?,
-            }
+        if !self.group.members.is_alone() && !self.leadership.is_trusted() {
+            self.read_index().await?;
         }
         Ok(())
     }
@@ -350,7 +347,10 @@ impl Shard {
     /// # Errors
     /// It does not lead, or has stopped.
     pub(crate) async fn read_index(&self) -> Result<u64, Failure> {
-        self.leadership.read_index().await
+        match &self.reads {
+            Some(reads) => reads.confirm_here().await,
+            None => self.leadership.read_index().await,
+        }
     }
 
     /// The rows as they are on this server, however old.

@@ -9,8 +9,9 @@ use crate::readers::Readers;
 
 /// The readers of one shard who wait for a confirmation, where this server leads and where it does not.
 pub(crate) struct ReadRounds {
-    here: Readers,
-    elsewhere: Readers,
+    /// Those of all servers. The answer is the index of the entry that they must have applied.
+    here: Readers<u64>,
+    elsewhere: Readers<()>,
 }
 
 impl ReadRounds {
@@ -18,7 +19,7 @@ impl ReadRounds {
     pub(crate) fn start(leadership: Arc<Leadership>, remote: Arc<Remote>) -> Self {
         let here = move || {
             let leadership = Arc::clone(&leadership);
-            async move { leadership.confirmed().await.map(drop) }
+            async move { leadership.read_index().await }
         };
         let elsewhere = move || {
             let remote = Arc::clone(&remote);
@@ -29,11 +30,12 @@ impl ReadRounds {
         Self { here: Readers::asking_at_once(here), elsewhere: Readers::asking_in_turn(elsewhere) }
     }
 
-    /// Returns when the rows hold everything that was acknowledged before the call, if this server leads.
+    /// Returns when the rows hold everything that was acknowledged before the call, if this server leads. The result is the
+    /// index of the entry that a reader on another server must have applied.
     ///
     /// # Errors
     /// It does not lead, or no majority confirms it.
-    pub(crate) async fn confirm_here(&self) -> Result<(), Failure> {
+    pub(crate) async fn confirm_here(&self) -> Result<u64, Failure> {
         self.here.confirm().await
     }
 
