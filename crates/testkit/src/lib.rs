@@ -35,7 +35,7 @@ pub use port::free_port;
 pub use process::{PROCESS_MAX, finished, within};
 pub use rng::Rng;
 pub use rows::Rows;
-pub use seeds::{Counts, cores, each_seed, named_seeds, none_failed};
+pub use seeds::{Counts, caught, cores, each_seed, named_seeds, none_failed};
 pub use start::start_of;
 pub use switchward_scenario::ring;
 pub use versions::{Seen, Versioned, ordered_by_version};

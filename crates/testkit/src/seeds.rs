@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -46,6 +47,18 @@ pub fn each_seed<S>(
             });
         }
     });
+}
+
+/// Plays a seed; a panic is an error, so that it ends this seed and no others.
+///
+/// # Errors
+/// As what is played, or the panic's message.
+pub fn caught<T>(plays: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(plays)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(format!("a panic: {}", text.unwrap_or_default()))
+    })
 }
 
 /// Fails if runs of seeds have failed, and says how the first of them is played again by a target of make that plays the
@@ -107,6 +120,8 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+    use std::process::Command;
 
     #[test]
     fn counts_are_added_and_printed_with_their_seeds() {
@@ -123,6 +138,14 @@ mod tests {
     fn a_variable_that_is_absent_names_no_seeds() {
         assert_eq!(named_seeds("SEEDS_THAT_NOBODY_NAMES"), None);
     }
+
+    #[test]
+    fn a_panic_ends_its_seed_with_what_it_said() {
+        assert_eq!(caught(|| Ok(7)), Ok(7));
+        let what = "luck";
+        assert_eq!(caught(|| -> Result<u8, String> { panic!("no {what}") }), Err("a panic: no luck".into()));
+    }
+
     #[test]
     fn each_seed_is_played_once_and_each_thread_has_its_own() {
         let (played, made) = (Mutex::new(Vec::new()), Mutex::new(0));
@@ -159,5 +182,50 @@ mod tests {
     fn the_first_seed_that_fails_is_named() {
         none_failed(Vec::new(), "SEEDS", "it");
         none_failed(vec![9, 4], "SEEDS", "it");
+    }
+
+    /// Has `seeds.sh` play these seeds with a test that counts `runs`, and add them up in a file. Returns whether it went well,
+    /// and what it said.
+    fn script(counts: &Path, seeds: &str, runs: u64) -> (bool, String) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/scripts/seeds.sh");
+        let mut command = Command::new("sh");
+        command.arg(script).args([
+            "TRIED",
+            "0..1",
+            "printf",
+            "counted\\t%s\\t%s\\truns\\n",
+            seeds,
+            &runs.to_string(),
+        ]);
+        let ended = command.env("TRIED_SEEDS", seeds).env("TRIED_COUNTS", counts).output().unwrap();
+        (ended.status.success(), String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()).into_owned())
+    }
+
+    #[test]
+    fn the_script_counts_no_seed_twice_and_none_that_was_not_played() {
+        let folder = tempfile::tempdir().unwrap();
+        let counts = folder.path().join("counts");
+        let said = |seeds, runs| script(&counts, seeds, runs);
+        assert!(said("0..10", 10).0);
+        for (seeds, runs, why) in
+            [("9..12", 3, "overlap 0..10"), ("10..20", 4, "6 seeds of 10..20 were not played")]
+        {
+            let (went_well, text) = said(seeds, runs);
+            assert!(!went_well && text.contains(why), "{text}");
+        }
+        let (went_well, text) = said("10..20", 10);
+        assert!(went_well && text.contains("20  runs"), "{text}");
+        let whole = std::fs::read_to_string(&counts).unwrap();
+        assert_eq!(whole, "counted\t0..10\t10\truns\ncounted\t10..20\t10\truns\n");
+        // What a run leaves that is killed while it writes, or a disk that was full.
+        for broken in [
+            &whole[..whole.len() - 1],
+            &whole[..whole.len() - 7],
+            format!("{whole}counted\t20..30\n").as_str(),
+        ] {
+            std::fs::write(&counts, broken).unwrap();
+            let (went_well, text) = said("20..30", 10);
+            assert!(!went_well && text.contains("is not whole"), "{text}");
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! A run: callers work under faults; then all faults end and everything comes to rest; then time passes and limits are
 //! used up.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use switchward_engine::decide;
 use switchward_machine::{SessionId, Time};
 use switchward_state::planted::Bug;
@@ -50,18 +49,6 @@ pub(crate) fn play(rows: &Rows, seed: u64, bug: Option<Bug>) -> Result<Outcome, 
     let (hash, mut seen) = (simulation.oracle.trace.hash(), simulation.oracle.seen);
     seen.add_many("- entries committed", u64::try_from(entries).unwrap());
     Ok(Outcome { hash, seen })
-}
-
-/// Plays something; a panic is an error.
-///
-/// # Errors
-/// As what is played, or the panic's message.
-pub(crate) fn caught<T>(plays: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(plays)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(format!("a panic: {}", text.unwrap_or_default()))
-    })
 }
 
 fn begin(rows: &Rows, seed: u64, bug: Option<Bug>) -> Simulation {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use switchward_state::planted::Bug;
 use switchward_state::seal::KeyRing;
 use switchward_state::{Key, Row, View, ViewError};
-use switchward_testkit::Rows;
+use switchward_testkit::{Rows, caught};
 
-use crate::phases::{caught, installed, play};
+use crate::phases::{installed, play};
 use crate::seeds::named;
 
 /// Each bug must be found by one of these seeds.

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 use std::sync::Mutex;
-use switchward_testkit::{Counts, Rows, cores, each_seed, named_seeds, none_failed};
+use switchward_testkit::{Counts, Rows, caught, cores, each_seed, named_seeds, none_failed};
 
-use crate::phases::{Outcome, caught, installed, play};
+use crate::phases::{Outcome, installed, play};
 use crate::plan::FAULTS;
 
 /// The seeds of `make test`.

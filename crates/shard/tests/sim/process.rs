@@ -5,26 +5,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use switchward_shard::planted::{Bug, plant};
-use switchward_testkit::finished;
+use switchward_testkit::{caught, finished};
 
+use crate::server::folders;
 use crate::simulation::{Outcome, Simulation};
 
 /// The seed of the run of this process.
 const SEED: &str = "SIM_RUN_SEED";
 /// The file that its outcome is written to.
 const OUTCOME: &str = "SIM_RUN_OUTCOME";
+/// The folder for its servers. It is removed also if the process was killed.
+pub(crate) const FOLDER: &str = "SIM_RUN_FOLDER";
 /// The bug that is planted in it, if one is.
 const BUG: &str = "SIM_RUN_BUG";
 /// The test that plays the run.
 const TEST: &str = "process::one_run";
 
-/// Plays the run of a seed in a process of its own. The error says why the run ended without an outcome.
+/// Plays the run of a seed in a process of its own.
+///
+/// # Errors
+/// The run has ended without an outcome, or did not end: the text says why.
 pub(crate) fn play(seed: u64, bug: Option<&str>) -> Result<Outcome, String> {
-    let folder = tempfile::tempdir().unwrap();
+    caught(|| played(seed, bug))
+}
+
+fn played(seed: u64, bug: Option<&str>) -> Result<Outcome, String> {
+    let folder = folders();
     let file = folder.path().join("outcome");
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", TEST, "--nocapture", "--test-threads", "1"]);
-    command.env(SEED, seed.to_string()).env(OUTCOME, &file).env("LD_PRELOAD", entropy());
+    command.env(SEED, seed.to_string()).env(OUTCOME, &file).env(FOLDER, folder.path());
+    command.env("LD_PRELOAD", entropy());
     if let Some(bug) = bug {
         command.env(BUG, bug);
     }

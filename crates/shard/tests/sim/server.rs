@@ -20,6 +20,7 @@ use crate::clocks::{Machine, ServerClock};
 use crate::disk::{End, Logs, MemoryLog};
 use crate::faults::STOOD_STILL;
 use crate::network::{Endpoint, Network};
+use crate::process::FOLDER;
 use crate::timeline::pass;
 
 /// The catalogue's group and two shards.
@@ -347,10 +348,14 @@ impl Setting {
     }
 }
 
-/// Where the folders of simulated servers are: in memory, if the machine has a file system there.
-fn folders() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+/// Where the folders of simulated servers are: where the process is told, or in memory, if the machine has a file system there.
+pub(crate) fn folders() -> TempDir {
+    let (told, memory) = (std::env::var_os(FOLDER), Path::new("/dev/shm"));
+    let made = match told {
+        Some(folder) => tempfile::tempdir_in(folder),
+        None if memory.is_dir() => tempfile::tempdir_in(memory),
+        None => tempfile::tempdir(),
+    };
     made.unwrap()
 }
 
