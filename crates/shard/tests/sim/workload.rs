@@ -49,15 +49,17 @@ pub(crate) async fn work(caller: Caller, stop: Arc<AtomicBool>) {
     let mut caller = caller;
     while !stop.load(Ordering::Relaxed) {
         caller.callers.pause(10, 90).await;
-        caller.callers.records.lock().begun += 1;
         let known = match caller.rng.below(20) {
-            0 => caller.call("bash", None).await,
-            1 | 2 => caller.call("pay", Some(ESTIMATE)).await,
-            3 => caller.nap().await,
+            0 => Some(caller.call("bash", None).await),
+            1 | 2 => Some(caller.call("pay", Some(ESTIMATE)).await),
+            3 => Some(caller.nap().await),
             4..=9 => caller.look().await,
             _ => caller.set().await,
         };
-        caller.callers.records.lock().known += u64::from(known);
+        let Some(known) = known else { continue };
+        let mut records = caller.callers.records.lock();
+        records.begun += 1;
+        records.known += u64::from(known);
     }
 }
 
@@ -98,18 +100,18 @@ impl Caller {
         self.callers.records.lock().registers.entry(key).or_default().push(operation);
     }
 
-    /// Reads a register.
-    async fn look(&mut self) -> bool {
-        let Some(key) = self.register() else { return true };
+    /// Reads a register; `None` if there is none to read.
+    async fn look(&mut self) -> Option<bool> {
+        let key = self.register()?;
         let invoked = self.callers.network.timeline.stamp();
-        let Some(found) = self.callers.read(&key).await else { return false };
+        let Some(found) = self.callers.read(&key).await else { return Some(false) };
         self.seen = Some((key.clone(), found));
         self.record(key, invoked, Did::Read(found), true);
-        true
+        Some(true)
     }
 
-    /// Sets a register.
-    async fn set(&mut self) -> bool {
+    /// Sets a register; `None` if there is none to set.
+    async fn set(&mut self) -> Option<bool> {
         let request = (!self.rng.once_in(3)).then(|| self.request());
         let request = request.as_deref();
         let to = u8::try_from(self.rng.below(usize::from(VALUES))).unwrap();
@@ -124,7 +126,7 @@ impl Caller {
                 (key, command, Did::Exchanged { from, to, after: None })
             }
             None => {
-                let Some(key) = self.register() else { return true };
+                let key = self.register()?;
                 let command = write(&key, request, to);
                 (key, command, Did::Wrote { to, after: None })
             }
@@ -150,14 +152,14 @@ impl Caller {
             {
                 self.record(key, invoked, Did::NotAt(at), true);
             }
-            (Err(Unanswered::Nothing), _) => return false,
+            (Err(Unanswered::Nothing), _) => return Some(false),
             (Err(Unanswered::Unknown), did) => {
                 self.record(key, invoked, did, false);
-                return false;
+                return Some(false);
             }
             (other, did) => self.callers.wrong(format!("{key}: {did:?} was answered with {other:?}")),
         }
-        true
+        Some(true)
     }
 
     /// Asks whether a call may be made, and reports what it has cost.
