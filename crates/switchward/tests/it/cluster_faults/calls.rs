@@ -23,6 +23,8 @@ use super::plan::SERVERS;
 
 /// The longest wait for the answer to one attempt. A server that is paused answers none.
 const CALL_MAX: Duration = Duration::from_secs(2);
+/// The longest wait for a comparison of replicas: it waits for one that is silent, and reads the rows of all rounds.
+const COMPARED_MAX: Duration = Duration::from_secs(30);
 /// The longest wait for an answer, all attempts together.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
 /// The longest wait of what must succeed.
@@ -34,14 +36,17 @@ const AGAIN_MS: [u64; 2] = [20, 150];
 #[derive(Clone)]
 pub(crate) struct Line {
     channel: Channel,
+    /// For comparisons of replicas.
+    patient: Channel,
     key: MetadataValue<Ascii>,
 }
 
 impl Line {
     fn to(address: &str, key: &str) -> anyhow::Result<Self> {
-        let endpoint = Endpoint::from_shared(address.to_owned())?;
-        let channel = endpoint.tcp_nodelay(true).timeout(CALL_MAX).connect_lazy();
-        Ok(Self { channel, key: format!("Bearer {key}").parse()? })
+        let endpoint = Endpoint::from_shared(address.to_owned())?.tcp_nodelay(true);
+        let channel = endpoint.clone().timeout(CALL_MAX).connect_lazy();
+        let patient = endpoint.timeout(COMPARED_MAX).connect_lazy();
+        Ok(Self { channel, patient, key: format!("Bearer {key}").parse()? })
     }
 
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
@@ -71,7 +76,7 @@ impl Line {
     /// Compares the replicas of a group.
     pub(crate) async fn verify(self, group: u64) -> Result<Response<v1::VerifyGroupResponse>, Status> {
         let wanted = self.request(v1::VerifyGroupRequest { group });
-        ClusterServiceClient::new(self.channel.clone()).verify_group(wanted).await
+        ClusterServiceClient::new(self.patient.clone()).verify_group(wanted).await
     }
 
     /// Starts the session of this key, which is its request id, too.

@@ -28,6 +28,9 @@ pub(crate) async fn watch(shared: Arc<Shared>, mut person: Caller) {
         }
         last = Instant::now();
         for group in GROUPS {
+            if shared.stop.load(Ordering::Relaxed) {
+                return;
+            }
             let Ok(compared) = person.line().verify(group).await else { continue };
             let mut records = shared.records.lock();
             records.seen.add("groups compared under faults");
