@@ -29,9 +29,10 @@ const KILLS: u64 = 5;
 const SENDERS: usize = 4;
 /// Sessions that are started after each kill before the next one.
 const BETWEEN: usize = 20;
-/// How long a caller rests after each session. One caller's sessions may send 5,000 mails in an hour: as many as all these
-/// callers have sent after five minutes.
+/// How long a caller rests after each session.
 const PAUSE: Duration = Duration::from_millis(250);
+/// Sessions in all: those of one caller may send 5,000 mails in an hour, and the others would wait.
+const SESSIONS_MAX: usize = 4_800;
 /// How long a caller waits before it asks the next server.
 const AGAIN: Duration = Duration::from_millis(50);
 /// How often somebody who waits looks again.
@@ -102,6 +103,8 @@ struct Progress {
     stop: AtomicBool,
     next: AtomicUsize,
     started: AtomicUsize,
+    /// The number of sessions at which they rest.
+    most: AtomicUsize,
 }
 
 impl Senders {
@@ -113,9 +116,15 @@ impl Senders {
         Self { progress, tasks }
     }
 
+    /// Lets them start this many more sessions than until now.
+    fn allow(&self, more: usize) {
+        self.progress.most.fetch_max(self.progress.next.load(SeqCst) + more, SeqCst);
+    }
+
     /// Waits until this many more sessions were started.
     async fn go_on(&self, more: usize) -> anyhow::Result<()> {
         let wanted = self.progress.started.load(SeqCst) + more;
+        self.allow(more);
         wait("sessions are started", || self.progress.started.load(SeqCst) >= wanted).await
     }
 
@@ -131,7 +140,11 @@ impl Senders {
 
 async fn send(progress: Arc<Progress>, callers: Vec<Caller>) -> anyhow::Result<()> {
     while !progress.stop.load(SeqCst) {
-        let number = progress.next.fetch_add(1, SeqCst);
+        let more = |next: usize| (next < progress.most.load(SeqCst)).then_some(next + 1);
+        let Ok(number) = progress.next.fetch_update(SeqCst, SeqCst, more) else {
+            sleep(AGAIN).await;
+            continue;
+        };
         start(&callers, number).await?;
         progress.started.fetch_add(1, SeqCst);
         sleep(PAUSE).await;
@@ -249,9 +262,12 @@ async fn leaders_that_are_killed_lose_no_effect_and_no_mail_goes_out_twice() -> 
     let delivery = Delivery::start_with(&servers, &redis, &receiver, "one", &mail(&sink)).await?;
     deployed(&servers, &receiver).await?;
     let callers = (1..=COUNT).map(|number| servers.caller(number)).collect::<Result<Vec<_>, _>>()?;
-    let senders = Senders::begin(&callers);
+    let (senders, kills) = (Senders::begin(&callers), setting("LEADER_KILLS", KILLS));
+    let each = SESSIONS_MAX / usize::try_from(kills)?.max(1);
+    ensure!(each >= 2 * BETWEEN, "{kills} kills are too many: there are too few sessions for each");
     senders.go_on(BETWEEN).await?;
-    for (_, group) in (0..setting("LEADER_KILLS", KILLS)).zip(SHARDS.iter().cycle()) {
+    for (_, group) in (0..kills).zip(SHARDS.iter().cycle()) {
+        senders.allow(each - BETWEEN);
         let (before_mails, before_events) = (sink.count(), receiver.count());
         kill_leader(&mut servers, *group).await?;
         senders.go_on(BETWEEN).await?;
