@@ -32,7 +32,6 @@ pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()
     let (mut longest, mut without, mut failed) = (Vec::new(), Vec::new(), 0);
     for round in 1..=rounds {
         servers.caught_up().await?;
-        let from = servers.leader(GROUP).await?;
         failed += failures(&writers.take().await);
         sleep(BEFORE).await;
         let before = writers.take().await;
@@ -41,14 +40,21 @@ pub(super) async fn run(plan: &Plan<'_>, table: &mut Table) -> anyhow::Result<()
             "no call was answered before the hand-over"
         );
         failed += failures(&before);
-        let begun = Instant::now();
-        servers.transfer(GROUP, from, from % COUNT + 1).await?;
+        let from = servers.leader(GROUP).await?;
+        let (to, begun) = (from % COUNT + 1, Instant::now());
+        servers.transfer(GROUP, from, to).await?;
         let took = begun.elapsed();
         sleep(AFTER).await;
         // A call that is still under way shows in no acknowledgement.
         writers.all_after(Instant::now()).await?;
         let acks = writers.take().await;
         failed += failures(&acks);
+        // A server that did not lead when it was asked has handed nothing over, and says nothing.
+        let leads = servers.leader(GROUP).await?;
+        anyhow::ensure!(
+            leads == to,
+            "server {leads} leads after server {from} should have handed over to {to}"
+        );
         without.push(longest_ms(&before));
         longest.push(longest_ms(&acks));
         eprintln!(

@@ -104,8 +104,10 @@ async fn outages<C: Killable, T: Target>(
 ) -> anyhow::Result<Vec<f64>> {
     let (mut writers, mut outages) = (Writers::start(target, CALLERS), Vec::new());
     for round in 1..=rounds {
-        let leader = cluster.leader().await?;
+        // The server that was killed last leads nothing yet, and may be given groups back meanwhile.
+        cluster.leader().await?;
         sleep(LOAD).await;
+        let leader = cluster.leader().await?;
         drop(writers.take().await);
         let killed = Instant::now();
         cluster.kill(leader).await?;
