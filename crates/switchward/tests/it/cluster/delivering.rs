@@ -5,12 +5,11 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::Stdio;
-use std::time::Duration;
 use switchward_testkit::{free_port, until};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::servers::Servers;
+use super::servers::{STOP_MAX, Servers};
 use crate::receiver::{Manner, Outcome, Receiver};
 use crate::site::Redis;
 
@@ -18,8 +17,6 @@ use crate::site::Redis;
 const COUNT: usize = 3;
 /// Sessions of each kind in one round.
 const ROUND: usize = 10;
-/// How long a process may take to end.
-const END_MAX: Duration = Duration::from_secs(30);
 
 /// A delivery process.
 pub(super) struct Delivery {
@@ -83,7 +80,7 @@ impl Delivery {
     /// Ends it by SIGTERM, and waits until it has ended.
     pub(super) async fn stop(mut self) -> anyhow::Result<()> {
         self.signal("TERM").await?;
-        let ended = timeout(END_MAX, self.process.wait()).await.context("it does not end")??;
+        let ended = timeout(STOP_MAX, self.process.wait()).await.context("it does not end")??;
         ensure!(ended.success(), "the delivery process ended with {ended}: {}", self.said());
         Ok(())
     }

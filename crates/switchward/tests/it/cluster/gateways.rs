@@ -1,15 +1,16 @@
 //! A gateway before three servers: it holds nothing, and answers like any of them.
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
+use switchward_api::v1;
 use switchward_testkit::free_port;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
-use tonic::Status;
+use tonic::{Code, Status, Streaming};
 
-use super::servers::{Caller, Servers, can_be_repeated};
+use super::servers::{Caller, STOP_MAX, Servers, can_be_repeated};
 
 /// Servers of the cluster.
 const COUNT: usize = 3;
@@ -100,7 +101,7 @@ impl Gateway {
     async fn stop(mut self) -> anyhow::Result<()> {
         let id = self.process.id().context("it runs")?.to_string();
         ensure!(Command::new("kill").args(["-TERM", &id]).status().await?.success(), "SIGTERM is sent");
-        let ended = timeout(ANSWER_MAX, self.process.wait()).await.context("it does not end")??;
+        let ended = timeout(STOP_MAX, self.process.wait()).await.context("it does not end")??;
         ensure!(ended.success(), "the gateway ended with {ended}: {}", self.said());
         Ok(())
     }
@@ -126,11 +127,31 @@ async fn a_gateway_answers_while_servers_die_and_cannot_join() -> anyhow::Result
         servers.run(number).await?;
     }
     cannot_join(&servers).await?;
-    gateway.stop().await?;
+    stops_politely(gateway, &keys[0]).await?;
     for number in 1..=COUNT {
         servers.stop(number).await?;
     }
     Ok(())
+}
+
+/// A watch that is open when the gateway stops ends with a status by which its client goes on elsewhere.
+async fn stops_politely(gateway: Gateway, key: &str) -> anyhow::Result<()> {
+    let mut watch = gateway.insist(|caller| async move { caller.watch(key).await }).await?;
+    ensure!(watch.message().await?.is_some(), "the session has events");
+    let ((), end) = tokio::try_join!(gateway.stop(), end_of(watch))?;
+    ensure!(end.code() == Code::Unavailable && end.message() == "the gateway is stopping", "{end}");
+    Ok(())
+}
+
+/// The status with which a watch of an open session ends.
+async fn end_of(mut watch: Streaming<v1::WatchSessionResponse>) -> anyhow::Result<Status> {
+    loop {
+        match watch.message().await {
+            Ok(Some(_)) => {}
+            Ok(None) => bail!("it ends as if the session had ended"),
+            Err(status) => return Ok(status),
+        }
+    }
 }
 
 /// A server with the certificate of the gateway is refused before it says a word.

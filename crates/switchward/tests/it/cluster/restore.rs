@@ -120,8 +120,9 @@ async fn refused_when_stopped(servers: &Servers, number: usize) -> anyhow::Resul
     Ok(())
 }
 
-/// Restores the backup into the folder of server 1, which is a server alone for that, and stops it.
-async fn restored(servers: &mut Servers, backup: &str) -> anyhow::Result<()> {
+/// Restores the backup of three servers into the folder of server 1, which is a server alone for that. It has these sessions
+/// then, and is stopped.
+async fn restored(servers: &mut Servers, backup: &str, before: &[String]) -> anyhow::Result<()> {
     let (config, alone) = (std::fs::read_to_string(servers.config(1))?, servers.path("alone.toml"));
     let (own, cluster) = config.split_once("[cluster]").context("it is a server of a cluster")?;
     let delivery = cluster.find("[delivery]").map_or("", |begins| &cluster[begins..]);
@@ -132,6 +133,7 @@ async fn restored(servers: &mut Servers, backup: &str) -> anyhow::Result<()> {
     ensure!(refused.contains("restored into a server alone"), "{refused}");
     servers.begin_with(1, &["--config", &alone, "--restore", backup])?;
     servers.ready(1).await?;
+    all_there(servers, &[1], before).await?;
     servers.stop(1).await
 }
 
@@ -220,7 +222,7 @@ async fn a_cluster_is_restored_as_a_new_one_that_the_old_one_cannot_reach() -> a
     old.kill(1).await?;
     refused_when_stopped(&old, 1).await?;
 
-    restored(&mut new, &old.path("backup")).await?;
+    restored(&mut new, &old.path("backup"), &before).await?;
     stays_apart(&new, &old).await?;
     new = new.founded(COUNT).await?;
     until(&new, 1, "all three vote", |seen| voters(seen) == vec![vec![1, 2, 3]; GROUPS]).await?;

@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tonic::{
-    Code, Request, Status,
+    Code, Request, Status, Streaming,
     metadata::{Ascii, MetadataValue},
     transport::{Channel, Endpoint},
 };
@@ -32,8 +32,8 @@ pub(crate) const KEY: &str =
     "swk_0000000000000001_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 /// A start that takes longer has failed.
 const START_MAX: Duration = Duration::from_secs(60);
-/// A server that has got SIGTERM must have ended after this time.
-const STOP_MAX: Duration = Duration::from_secs(20);
+/// A process that has got SIGTERM must have ended after this time, whatever its role is.
+pub(crate) const STOP_MAX: Duration = Duration::from_secs(20);
 /// The longest that a caller waits for an answer, all repetitions together.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// How long a caller waits before it asks again.
@@ -487,5 +487,12 @@ impl Caller {
         let wanted = v1::GetSessionRequest { name: key.into(), ..Default::default() };
         let found = SessionServiceClient::new(self.channel.clone()).get_session(self.request(wanted)).await?;
         found.into_inner().session.ok_or_else(|| Status::internal("no session"))
+    }
+
+    /// Watches the session of this key, from its first event on.
+    pub(crate) async fn watch(&self, key: &str) -> Result<Streaming<v1::WatchSessionResponse>, Status> {
+        let wanted = v1::WatchSessionRequest { name: key.into(), ..Default::default() };
+        let mut client = SessionServiceClient::new(self.channel.clone());
+        Ok(client.watch_session(self.request(wanted)).await?.into_inner())
     }
 }
