@@ -275,7 +275,7 @@ impl Cluster {
             let plan = {
                 let home = self.0.home(&command);
                 let view = home.read().await?;
-                plan(&view, &command, home.now()).map_err(|error| self.0.unreadable(&error))?
+                plan(&view, &command, self.now_or_median()).map_err(|error| self.0.unreadable(&error))?
             };
             // The age of what the ledgers answer is counted from before they are asked, by one clock that only counts.
             let began = Instant::now();
@@ -309,7 +309,9 @@ impl Cluster {
                         Some(bucket) => self.read_of(bucket).await?,
                         None => self.catalogue().read().await?,
                     };
-                    let check = check_limits(&view, command.tenant, &rules, estimate, self.now());
+                    // By the clock of a server that is behind, a limit may be full that no longer is.
+                    let now = self.now_or_median();
+                    let check = check_limits(&view, command.tenant, &rules, estimate, now);
                     parts.push(check.map_err(|error| self.0.unreadable(&error))?);
                 }
                 Ok(Some(LimitCheck::joined(&rules, estimate, &parts)))
