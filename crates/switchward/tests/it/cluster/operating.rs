@@ -265,6 +265,8 @@ async fn an_operator_drains_replaces_and_removes_servers_while_callers_go_on() -
             .await?;
     assert_ne!(server(&seen, 3)["reachable"], true, "{seen}");
     refused(&servers, 1, &["drain", "2"], "TOO_FEW_VOTERS").await?;
+    // It cannot change the number of groups.
+    servers.configure(4, &[("shards = 2", "shards = 5")])?;
     servers.join(4).await?;
     let deadline = Instant::now() + PATIENCE;
     // It counts as lost after ten seconds, and server 4 needs all entries.
