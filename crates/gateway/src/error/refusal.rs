@@ -152,19 +152,19 @@ impl Refusal {
         self.0.quota.as_ref().map(|(subject, _)| subject.as_str())
     }
 
-    /// The refusal of a call that had done a part of its work before: UNAVAILABLE would say that nothing has happened, and
-    /// clients repeat that by themselves.
+    /// The refusal of a call that had done a part of its work before, or may have: UNAVAILABLE would say that nothing has
+    /// happened, and clients repeat that by themselves.
     pub(crate) fn after_part(self) -> Self {
         if self.0.reason.code() == Code::Unavailable {
             return Self::new(
                 Reason::OutcomeUnknown,
-                format!("a part of the call was done before it failed: {}", self.0.message),
+                format!("a part of the call was or may have been done before it failed: {}", self.0.message),
             );
         }
         self
     }
 
-    /// The same if it had done this many parts of its work.
+    /// The same if it had done, or may have done, this many parts of its work.
     pub(crate) fn after_parts(self, parts: usize) -> Self {
         if parts > 0 { self.after_part() } else { self }
     }

@@ -1,11 +1,13 @@
 //! The leader of a shard is cut off from the others: what is open there ends, and nobody is told anything wrong.
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use std::time::{Duration, Instant};
 use switchward_api::v1;
 use switchward_shard::limits::CONTACT_LOST;
+use switchward_testkit::until;
 use tonic::{Code, Status};
 
+use crate::ending::id_of;
 use crate::harness::Harness;
 use crate::node::{Node, PATIENT};
 use crate::refusal::{Refusal, refused};
@@ -122,6 +124,36 @@ async fn a_report_that_may_count_does_not_say_that_nothing_happened() {
     let reported = at::<v1::ReportToolUsageResponse>(&harness, index(led), key, "ReportToolUsage", &report);
     let reported = tokio::time::timeout(DEADLINE, reported).await.expect("it ends within its deadline");
     refused(reported, "OUTCOME_UNKNOWN");
+    heal(&harness);
+    harness.node.end().await;
+}
+
+/// A lease that the leader has written may be committed, although the poll finds no shard afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poll_that_may_have_leased_does_not_say_that_nothing_happened() {
+    let harness = Harness::over(Node::start_three(None, PATIENT).await).await;
+    let (session, queue) = harness.owing().await;
+    let led = leader(&harness, &session).await;
+    harness.node.caught_up().await;
+    let cluster = harness.node.clusters().nth(index(led)).expect("three servers");
+    let shard = cluster.shard_of(id_of(&session).bucket());
+    let network = harness.node.network.as_ref().expect("a network");
+    // The leader can read, and its entries are not committed.
+    (1..=3).filter(|other| *other != led).for_each(|other| network.withhold(other));
+    let before = shard.group().log_bytes();
+    let poll = v1::PollWorkRequest {
+        wanted: Some(v1::WorkWanted { queues: vec![queue], ..Default::default() }),
+        wait: Some(prost_types::Duration { seconds: 30, nanos: 0 }),
+        ..Default::default()
+    };
+    let polls =
+        at::<v1::PollWorkResponse>(&harness, index(led), harness.acme.key("worker"), "PollWork", &poll);
+    let cuts = async {
+        until("the lease is in the log", async || shard.group().log_bytes() > before).await;
+        isolate(&harness, led);
+    };
+    let (polled, ()) = join(polls, cuts).await;
+    refused(polled, "OUTCOME_UNKNOWN");
     heal(&harness);
     harness.node.end().await;
 }

@@ -44,6 +44,14 @@ pub(super) struct LeasedWork {
     pub(super) item: v1::WorkItem,
 }
 
+/// What a look for ready work came to.
+pub(super) struct Taken {
+    pub(super) items: Vec<LeasedWork>,
+    pub(super) looked: Looked,
+    /// The number of leases of which it is unknown whether they were taken. They lapse.
+    pub(super) unknown: usize,
+}
+
 /// Takes up to `max` items, and waits for some if none is ready. A key that becomes invalid meanwhile gets nothing: it is
 /// checked before each try, and at once if it is revoked.
 pub(super) async fn poll(
@@ -57,19 +65,24 @@ pub(super) async fn poll(
     let mut news = News::of(&call.api.cluster);
     let mut draining = call.api.draining.subscribe();
     let mut credentials = call.api.cluster.catalogue().watch_credentials();
+    let mut unknown = 0;
     loop {
-        check_key(&call.api.cluster, &call.caller)?;
-        let (taken, looked) = take(call, wanted, max).await?;
-        if !taken.is_empty() {
-            return Ok(taken.into_iter().map(|taken| taken.item).collect());
+        let found = async {
+            check_key(&call.api.cluster, &call.caller)?;
+            take(call, wanted, max).await
+        };
+        let found = found.await.map_err(|refusal| refusal.after_parts(unknown))?;
+        if !found.items.is_empty() {
+            return Ok(found.items.into_iter().map(|taken| taken.item).collect());
         }
+        unknown += found.unknown;
         tokio::select! {
             () = news.come() => {}
             going_on = credentials.changed() => if !going_on {
-                return Err(refusal(Failure::Draining));
+                return Err(refusal(Failure::Draining).after_parts(unknown));
             },
             () = tokio::time::sleep_until(until) => return Ok(Vec::new()),
-            () = tokio::time::sleep(AGAIN), if looked == Looked::AtSome => {}
+            () = tokio::time::sleep(AGAIN), if found.looked == Looked::AtSome => {}
             () = begun(&mut draining) => return Ok(Vec::new()),
         }
     }
@@ -118,16 +131,12 @@ pub(super) enum Looked {
 }
 
 /// Takes up to `max` items that are ready, oldest first. A shard that cannot answer delays no other.
-pub(super) async fn take(
-    call: &Call<'_>,
-    wanted: &Wanted,
-    max: usize,
-) -> Result<(Vec<LeasedWork>, Looked), Refusal> {
+pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result<Taken, Refusal> {
     let (mut ready, mut looked) = ready(call, wanted, max).await?;
     ready.sort_unstable();
     ready.dedup();
     let mut taken: Vec<LeasedWork> = Vec::new();
-    let mut bytes = 0;
+    let (mut bytes, mut unknown) = (0, 0);
     for Ready { session, work, .. } in ready {
         if taken.len() >= max || bytes >= POLL_BYTES_MAX {
             break;
@@ -140,12 +149,14 @@ pub(super) async fn take(
             }
             // Items that are already taken are handed out anyway.
             Err(_) if !taken.is_empty() => break,
-            // A lease whose outcome is unknown lapses.
-            Err(refused) if is_unreachable(&refused) => looked = Looked::AtSome,
-            Err(refused) => return Err(refused),
+            Err(refused) if is_unreachable(&refused) => {
+                looked = Looked::AtSome;
+                unknown += usize::from(refused.reason() == Reason::OutcomeUnknown);
+            }
+            Err(refused) => return Err(refused.after_parts(unknown)),
         }
     }
-    Ok((taken, looked))
+    Ok(Taken { items: taken, looked, unknown })
 }
 
 /// The first items of each shard that are ready. A shard that cannot be read is left out, unless none can.
