@@ -251,28 +251,57 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use async_trait::async_trait;
-    use futures::future::join3;
+    use futures::future::{join, join3};
     use openraft::vote::leader_id_std::CommittedLeaderId;
     use openraft::{BasicNode, RaftNetworkFactory as _};
     use parking_lot::Mutex;
-    use switchward_store::{DataDir, GroupId, RowKey, Snapshots, StateOptions, StateStore};
+    use switchward_store::{DataDir, GroupId, Record, RowKey, Snapshots, StateOptions, StateStore};
+    use tempfile::TempDir;
+    use tokio::sync::oneshot;
+    use tokio::time::Instant;
 
     use super::*;
     use crate::codec::{Applied, encode_json};
+    use crate::limits::SNAPSHOT_BYTES_PER_SECOND;
     use crate::peers::codec::encode_snapshot_answer;
     use crate::peers::network::RaftPeers;
     use crate::peers::transport::{PeerConnection, PeerRequest, Transport};
-    use crate::record::Stored;
     use crate::snapshot::received;
 
     const GROUP: GroupId = GroupId(1);
 
-    /// Servers that take a snapshot, and never say that it is installed.
-    #[derive(Default)]
-    struct Installing(Mutex<Vec<u64>>);
+    /// What servers take of a snapshot.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Takes {
+        Everything,
+        /// Its rows have to wait.
+        Nothing,
+    }
+
+    /// Servers that never say that a snapshot is installed.
+    struct Receivers {
+        takes: Takes,
+        /// To whom snapshots were begun.
+        begun: Mutex<Vec<u64>>,
+        /// When they have taken each chunk.
+        taken: Arc<Mutex<Vec<Instant>>>,
+    }
+
+    impl Receivers {
+        fn that_take(takes: Takes) -> Arc<Self> {
+            Arc::new(Self { takes, begun: Mutex::default(), taken: Arc::default() })
+        }
+
+        /// The links to the servers 2 and 3.
+        async fn links(self: &Arc<Self>) -> [RaftLink; 2] {
+            let mut network = RaftPeers::new(1, Arc::<Self>::clone(self)).network(GROUP);
+            let node = BasicNode::default();
+            [network.new_client(2, &node).await, network.new_client(3, &node).await]
+        }
+    }
 
     #[async_trait]
-    impl Transport for Installing {
+    impl Transport for Receivers {
         async fn call(
             &self,
             _: u64,
@@ -284,19 +313,25 @@ mod tests {
         }
 
         async fn stream(&self, to: u64, _: PeerRequest) -> Result<Arc<dyn PeerStream>, PeerError> {
-            self.0.lock().push(to);
-            Ok(Arc::new(Takes::default()))
+            self.begun.lock().push(to);
+            let (ready, taken) = (AtomicBool::default(), Arc::clone(&self.taken));
+            Ok(Arc::new(Receiver { takes: self.takes, ready, taken }))
         }
     }
 
-    #[derive(Default)]
-    struct Takes {
+    struct Receiver {
+        takes: Takes,
         ready: AtomicBool,
+        taken: Arc<Mutex<Vec<Instant>>>,
     }
 
     #[async_trait]
-    impl PeerStream for Takes {
+    impl PeerStream for Receiver {
         async fn send(&self, _: Bytes) -> Result<(), PeerError> {
+            if self.takes == Takes::Nothing {
+                return pending().await;
+            }
+            self.taken.lock().push(Instant::now());
             Ok(())
         }
 
@@ -312,27 +347,103 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn who_installs_a_snapshot_keeps_no_other_server_from_getting_one() {
+    /// A row of bytes.
+    #[derive(Clone)]
+    struct Blob(Vec<u8>);
+
+    impl Record for Blob {
+        fn encode(&self, out: &mut Vec<u8>) {
+            out.extend_from_slice(&self.0);
+        }
+
+        fn decode(bytes: &[u8]) -> Result<Self, String> {
+            Ok(Self(bytes.to_vec()))
+        }
+
+        fn weight(&self) -> usize {
+            self.0.len()
+        }
+
+        fn cache(&self) -> bool {
+            false
+        }
+    }
+
+    /// The vote of a leader that may send the snapshots below.
+    fn vote() -> Vote {
+        Vote::new_committed(1, 1)
+    }
+
+    /// A snapshot with rows of this many bytes together, and the folder that it is in.
+    fn filled(row_bytes: usize) -> (TempDir, impl Fn() -> Snapshot) {
         let folder = tempfile::tempdir().unwrap();
         let data = DataDir::open(folder.path()).unwrap();
         let state = StateStore::open(&data).unwrap().group(GROUP, &StateOptions::default()).unwrap();
         let last = Some(LogId { leader_id: CommittedLeaderId::new(1), index: 1 });
-        let none: [(RowKey, Option<Stored>); 0] = [];
-        state.apply(none, encode_json(&Applied { last, ..Applied::default() }).unwrap());
+        let row = (RowKey::from_slice(b"row"), Some(Blob(vec![7; row_bytes])));
+        state.apply([row], encode_json(&Applied { last, ..Applied::default() }).unwrap());
         let files = Snapshots::open(&data).unwrap();
-        let rows = || received(state.export(&files).unwrap()).unwrap();
-        let servers = Arc::new(Installing::default());
-        let mut network = RaftPeers::new(1, Arc::<Installing>::clone(&servers)).network(GROUP);
-        let node = BasicNode::default();
-        let (two, three) = (network.new_client(2, &node).await, network.new_client(3, &node).await);
-        let vote = Vote::new_committed(1, 1);
+        (folder, move || received(state.export(&files).unwrap()).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_installs_a_snapshot_keeps_no_other_server_from_getting_one() {
+        let (_folder, rows) = filled(1);
+        let servers = Receivers::that_take(Takes::Everything);
+        let [two, three] = servers.links().await;
         let sent = join3(
-            snapshot(&two, vote, rows(), pending()),
-            snapshot(&two, vote, rows(), pending()),
-            snapshot(&three, vote, rows(), pending()),
+            snapshot(&two, vote(), rows(), pending()),
+            snapshot(&two, vote(), rows(), pending()),
+            snapshot(&three, vote(), rows(), pending()),
         );
         assert!(timeout(SNAPSHOT_INSTALL_WAIT / 2, sent).await.is_err(), "nothing is installed");
-        assert_eq!(*servers.0.lock(), [2, 3]);
+        assert_eq!(*servers.begun.lock(), [2, 3]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_rows_of_one_snapshot_are_sent_before_the_next_one_begins() {
+        let (_folder, rows) = filled(1);
+        let servers = Receivers::that_take(Takes::Nothing);
+        let [two, three] = servers.links().await;
+        let sent =
+            join(snapshot(&two, vote(), rows(), pending()), snapshot(&three, vote(), rows(), pending()));
+        assert!(timeout(SNAPSHOT_IDLE / 2, sent).await.is_err(), "no row is taken");
+        assert_eq!(*servers.begun.lock(), [2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rows_are_sent_no_faster_than_the_bandwidth_cap() {
+        // Three pieces, since there is more than the row in them.
+        let (_folder, rows) = filled(2 * SNAPSHOT_PIECE_BYTES);
+        let servers = Receivers::that_take(Takes::Everything);
+        let [two, _three] = servers.links().await;
+        let sent = timeout(SNAPSHOT_INSTALL_WAIT / 2, snapshot(&two, vote(), rows(), pending())).await;
+        assert!(sent.is_err(), "nothing is installed");
+        let taken = servers.taken.lock().clone();
+        assert_eq!(taken.len(), 4, "three pieces and the end");
+        let two_pieces = u64::try_from(2 * SNAPSHOT_PIECE_BYTES).unwrap();
+        let least = Duration::from_millis(two_pieces * 1_000 / SNAPSHOT_BYTES_PER_SECOND);
+        assert!(taken[2] - taken[0] >= least, "{:?}, not {least:?}", taken[2] - taken[0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_snapshot_that_is_cancelled_waits_for_its_installation_no_longer() {
+        let (_folder, rows) = filled(1);
+        let servers = Receivers::that_take(Takes::Everything);
+        let [two, _three] = servers.links().await;
+        let (cancel, cancelled) = oneshot::channel::<()>();
+        let closed = async move {
+            let _dropped = cancelled.await;
+            ReplicationClosed::new("enough")
+        };
+        let cancels = async move {
+            // The only piece, and the end.
+            while servers.taken.lock().len() < 2 {
+                tokio::task::yield_now().await;
+            }
+            drop(cancel);
+        };
+        let (sent, ()) = join(snapshot(&two, vote(), rows(), closed), cancels).await;
+        assert!(matches!(sent, Err(StreamingError::Closed(_))), "{sent:?}");
     }
 }
