@@ -2,13 +2,17 @@
 
 use switchward_engine::session_view;
 use switchward_shard::{Failure, StateView};
+use switchward_state::catalogue::{CatalogueCommand, CreateTenant, Settings};
+use switchward_state::{Body, Key, Reply, Scope, View as _};
 use switchward_testkit::until;
 
-use crate::commands::{DEPLOY_GATE, definition, moved, session, start, tenant};
+use crate::commands::{DEPLOY_GATE, TENANTS, command, definition, moved, session, start, tenant};
 use crate::ensemble::{Ensemble, insist};
 use crate::joining::callers;
 
 const GROUP: usize = 1;
+/// Writes at a server that does not lead.
+const WRITES: usize = 20;
 
 #[test]
 fn rows_that_lack_what_a_caller_was_answered_are_not_read() {
@@ -36,6 +40,32 @@ fn rows_that_lack_what_a_caller_was_answered_are_not_read() {
 
         ensemble.network.heal();
         until("the replica catches up", async || shard.read().await.is_ok_and(has_it)).await;
+    });
+    ensemble.assert_sound();
+}
+
+/// The reply says which entry it comes from, so no leader is asked once more.
+#[test]
+fn who_was_answered_finds_its_own_write_without_another_question() {
+    let runtime = callers();
+    let ensemble = Ensemble::of_three(&runtime);
+    runtime.block_on(async {
+        for number in 0..WRITES {
+            let behind = 1 + ensemble.leader(0).await % 3;
+            let catalogue = ensemble.cluster(behind).catalogue();
+            let name = format!("own-{number}");
+            let body = CreateTenant {
+                name: name.clone(),
+                display_name: name.clone(),
+                settings: Settings::default(),
+            };
+            let body = Body::Catalogue(CatalogueCommand::CreateTenant(body));
+            let create = command(TENANTS[0], Scope::Catalogue, Some(&name), body);
+            let reply = catalogue.submit(create).await.unwrap();
+            assert!(matches!(reply, Reply::Tenant(_)), "it brings no rows of a session: {reply:?}");
+            let row = catalogue.read_stale().row(&Key::tenant(&name)).unwrap();
+            assert!(row.is_some(), "server {behind} does not have {name}");
+        }
     });
     ensemble.assert_sound();
 }

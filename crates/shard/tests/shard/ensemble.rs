@@ -183,6 +183,11 @@ impl Ensemble {
         Opening { number, runtime, fatal, opens }
     }
 
+    /// Where a server does everything but what has threads of its own.
+    pub(crate) fn runtime(&self, number: u64) -> &Runtime {
+        &self.servers[&number].runtime
+    }
+
     pub(crate) fn cluster(&self, number: u64) -> &Cluster {
         &self.servers[&number].cluster
     }

@@ -6,6 +6,7 @@
 mod backing_up;
 mod beginning;
 mod behind;
+mod busy;
 mod commands;
 mod contact;
 mod deleted_tenants;

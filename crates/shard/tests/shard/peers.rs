@@ -17,7 +17,7 @@ use switchward_shard::raft_messages::{
 };
 use switchward_shard::{
     Group, GroupOptions, GroupStart, LogRetention, NoPeers, PeerConnection, PeerError, PeerRequest,
-    RaftSettings, SnapshotSource, TypeConfig,
+    PeerStream, RaftSettings, SnapshotSource, TypeConfig,
 };
 use switchward_state::Levels;
 use switchward_store::{DataDir, DiskOptions, GroupId, LogOptions, SegmentLog, Snapshots, StateStore};
@@ -35,6 +35,8 @@ const GROUP: GroupId = GroupId(1);
 /// The kinds of messages, as they are sent.
 const VOTE: u8 = 2;
 const SNAPSHOT: u8 = 6;
+/// Why a snapshot is refused while another one comes.
+const ANOTHER: &str = "another snapshot is being received";
 
 type Vote = VoteOf<TypeConfig>;
 type Snapshot = SnapshotOf<TypeConfig, SnapshotSource>;
@@ -88,7 +90,7 @@ async fn send_by_hand(network: &Network, from: u64, vote: Vote, snapshot: &Snaps
         loop {
             let answer = send_once(network, from, vote, snapshot).await;
             // A stream that was given up counts until its receiver has noticed that.
-            if answer != SnapshotAnswer::Refused("another snapshot is being received".into()) {
+            if answer != SnapshotAnswer::Refused(ANOTHER.into()) {
                 return answer;
             }
             tokio::task::yield_now().await;
@@ -97,13 +99,22 @@ async fn send_by_hand(network: &Network, from: u64, vote: Vote, snapshot: &Snaps
     tokio::time::timeout(PATIENCE, answered).await.expect("the receiver notices it")
 }
 
-async fn send_once(network: &Network, from: u64, vote: Vote, snapshot: &Snapshot) -> SnapshotAnswer {
+/// Begins a snapshot by hand. Returns its stream, and what the receiver says before it gets rows.
+async fn begin_by_hand(network: &Network, from: u64, vote: Vote) -> (Arc<dyn PeerStream>, SnapshotAnswer) {
     let id = SnapshotId { group: GROUP.0, server: from, term: vote.leader_id.term, number: 0 };
     let body = encode_snapshot_header(&SnapshotHeader { id, vote, last: first() });
     let request = PeerRequest { kind: SNAPSHOT, group: GROUP.0, body };
     let stream = network.transport(from).stream(FRESH, request).await.unwrap();
-    let answer = async || decode_snapshot_answer(&stream.recv().await.unwrap().unwrap()).unwrap();
-    let first = answer().await;
+    let answer = answer_of(&*stream).await;
+    (stream, answer)
+}
+
+async fn answer_of(stream: &dyn PeerStream) -> SnapshotAnswer {
+    decode_snapshot_answer(&stream.recv().await.unwrap().unwrap()).unwrap()
+}
+
+async fn send_once(network: &Network, from: u64, vote: Vote, snapshot: &Snapshot) -> SnapshotAnswer {
+    let (stream, first) = begin_by_hand(network, from, vote).await;
     if first != SnapshotAnswer::Ready {
         return first;
     }
@@ -116,7 +127,7 @@ async fn send_once(network: &Network, from: u64, vote: Vote, snapshot: &Snapshot
         stream.send(encode_snapshot_piece(&piece)).await.unwrap();
     }
     stream.send(encode_snapshot_end(end)).await.unwrap();
-    answer().await
+    answer_of(&*stream).await
 }
 
 #[test]
@@ -169,6 +180,27 @@ fn a_snapshot_of_a_later_term_than_its_sender_leads_in_is_not_sent_and_not_taken
         };
         let cancelled = link.full_snapshot(vote, snapshot, closed, option).await;
         assert!(matches!(cancelled, Err(StreamingError::Closed(_))), "{cancelled:?}");
+        group.raft().shutdown().await.unwrap();
+    });
+    trio.network.leave(FRESH);
+    trio.assert_sound();
+}
+
+#[test]
+fn a_server_receives_one_snapshot_at_a_time() {
+    let trio = Trio::open();
+    let runtime = callers();
+    runtime.block_on(async {
+        let (leader, snapshot) = snapshot(&trio).await;
+        let (_folder, group) = fresh(&trio.network, DiskOptions::default()).await;
+        let vote = Vote::new_committed(snapshot.meta.last_log_id.unwrap().leader_id.term, leader);
+        let (first, answer) = begin_by_hand(&trio.network, leader, vote).await;
+        assert_eq!(answer, SnapshotAnswer::Ready);
+        let (_second, answer) = begin_by_hand(&trio.network, leader, vote).await;
+        assert_eq!(answer, SnapshotAnswer::Refused(ANOTHER.into()));
+        drop(first);
+        let answer = send_by_hand(&trio.network, leader, vote, &snapshot).await;
+        assert_eq!(answer, SnapshotAnswer::Voted(vote), "one that was broken off holds up no later one");
         group.raft().shutdown().await.unwrap();
     });
     trio.network.leave(FRESH);

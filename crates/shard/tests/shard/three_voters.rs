@@ -1,17 +1,19 @@
 //! Three voters: what a majority has acknowledged survives the loss of any server.
 
 use futures::future::join_all;
+use openraft::{RaftMetrics, async_runtime::WatchReceiver as _};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
+use std::time::Duration;
 use switchward_engine::session_view;
 use switchward_machine::Status;
-use switchward_shard::Failure;
+use switchward_shard::{Failure, TypeConfig};
 use switchward_state::catalogue::{CatalogueCommand, InstallMachine};
 use switchward_state::run::{Answer, RunCommand};
 use switchward_state::{Body, Command, Key, Kind, Reason, Reply, Scope, View};
-use switchward_testkit::{until, until_blocking};
+use switchward_testkit::{PATIENCE, until, until_blocking};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::commands::{DEPLOY_GATE, TENANTS, answer, command, definition, moved, session, start, tenant};
@@ -26,6 +28,8 @@ const KILLS: usize = 20;
 const CALLERS: usize = 16;
 /// Whole runs, each with its seed; more by `SHARD_TEST_RUNS`.
 const RUNS: u64 = 1;
+/// Longer than several waits of these servers before an election.
+const SEVERAL_ELECTIONS: Duration = Duration::from_millis(1_500);
 
 pub(crate) fn callers() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
@@ -281,6 +285,31 @@ fn leadership_can_be_handed_over() {
         let reply = callers.insist(answer(&key, "after", "yes")).await.unwrap();
         assert_eq!(moved(Ok(reply)), 9);
         trio.shard(new, 2).read().await.unwrap();
+    });
+    trio.assert_sound();
+}
+
+/// Otherwise its term would depose the leader when it is back.
+#[test]
+fn a_server_that_is_cut_off_raises_no_term() {
+    let trio = Trio::open();
+    let runtime = callers();
+    runtime.block_on(async {
+        let away = NODES[2];
+        trio.leader(1, Some(away)).await;
+        let raft = trio.shard(away, 1).group().raft();
+        let led = |now: &RaftMetrics<TypeConfig>| now.current_leader.is_some();
+        raft.wait(Some(PATIENCE)).metrics(led, "it knows a leader").await.unwrap();
+        let others: Vec<u64> = NODES.into_iter().filter(|node| *node != away).collect();
+        trio.network.isolate(away, &others);
+        let before = raft.metrics().borrow_watched().current_term;
+        let higher = |now: &RaftMetrics<TypeConfig>| now.current_term > before;
+        let stood = raft.wait(Some(SEVERAL_ELECTIONS)).metrics(higher, "it has raised the term").await;
+        assert!(stood.is_err(), "{stood:?}");
+        trio.network.heal();
+        for replicas in trio.settled().await {
+            assert!(replicas.iter().all(|digest| *digest == replicas[0]), "{replicas:?}");
+        }
     });
     trio.assert_sound();
 }
