@@ -1,7 +1,7 @@
 //! Three servers as one cluster: what one of them answers that leads nothing, what it answers when it is cut off, and what it
 //! counts when it is behind.
 
-use futures::StreamExt;
+use futures::{StreamExt, future::join_all};
 use prost::Message;
 use std::time::{Duration, Instant};
 use switchward_api::v1::{
@@ -10,8 +10,8 @@ use switchward_api::v1::{
 };
 use switchward_gateway::limits::CATALOGUE_AGE_MAX;
 use switchward_machine::{SessionId, TenantId};
-use switchward_shard::RaftSettings;
 use switchward_shard::limits::CONTACT_LOST;
+use switchward_shard::{RaftSettings, Shard};
 use switchward_testkit::{PATIENCE, until};
 use tonic::{Code, Request, Status, Streaming, transport::Channel};
 
@@ -246,22 +246,27 @@ async fn a_watch_at_any_server_goes_on_at_another_without_a_gap() {
     harness.node.end().await;
 }
 
+/// A stream of work at one server, for one item at a time.
+async fn stream_work(harness: &Harness, server: usize, queue: &str) -> Streaming<v1::StreamWorkResponse> {
+    let mut client = WorkerServiceClient::new(channel(harness, server).await);
+    let wanted = Some(v1::WorkWanted { queues: vec![queue.to_owned()], ..Default::default() });
+    let request = v1::StreamWorkRequest { wanted, max_items: 1, ..Default::default() };
+    client.stream_work(with_key(harness.acme.key("worker"), request)).await.expect("a stream").into_inner()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn work_is_handed_out_by_any_server_and_by_none_that_is_cut_off() {
     let harness = three().await;
     let (_, queue) = harness.owing().await;
-    let mut streams = Vec::new();
+    let (mut streams, mut leased) = (Vec::new(), Vec::new());
     for server in 0..3 {
-        let mut client = WorkerServiceClient::new(channel(&harness, server).await);
-        let wanted = Some(v1::WorkWanted { queues: vec![queue.clone()], ..Default::default() });
-        let request = v1::StreamWorkRequest { wanted, max_items: 1, ..Default::default() };
-        let secret = harness.acme.key("worker");
-        streams.push(client.stream_work(with_key(secret, request)).await.expect("a stream").into_inner());
+        streams.push(stream_work(&harness, server, &queue).await);
         // The workers before have their items already.
         let start = v1::StartSessionRequest { definition: queue.clone(), ..Default::default() };
         let _: v1::StartSessionResponse = harness.ask("agent", "StartSession", &start).await;
-        let item = streams[server].next().await.expect("the stream goes on").expect("a message");
-        assert!(item.item.is_some(), "server {server} hands out nothing");
+        let message = streams[server].next().await.expect("the stream goes on").expect("a message");
+        let item = message.item.unwrap_or_else(|| panic!("server {server} hands out nothing"));
+        leased.push(item.name);
     }
     isolate(&harness, 3);
     let end = loop {
@@ -271,6 +276,23 @@ async fn work_is_handed_out_by_any_server_and_by_none_that_is_cut_off() {
         }
     };
     assert_eq!(end.code(), Code::Unavailable);
+    // At another server it goes on with the item that nobody had capacity for.
+    let other = harness.node.clusters().nth(1).expect("three servers");
+    until("it reaches all leaders", async || {
+        join_all(other.all().map(Shard::read)).await.iter().all(Result::is_ok)
+    })
+    .await;
+    let mut resumed = stream_work(&harness, 1, &queue).await;
+    let item = async {
+        loop {
+            let message = resumed.next().await.expect("the stream goes on").expect("a message");
+            if let Some(item) = message.item {
+                return item.name;
+            }
+        }
+    };
+    let item = tokio::time::timeout(PATIENCE, item).await.expect("work comes");
+    assert!(!leased.contains(&item), "{item} is leased");
     heal(&harness);
     harness.node.end().await;
 }
