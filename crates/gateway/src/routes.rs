@@ -269,6 +269,7 @@ mod tests {
         health.set_ready().await;
         health.set_clock_off();
         assert_eq!(status(), StatusCode::OK, "it leads nothing, and passes on what it is asked");
+        assert_eq!(health.readiness().1, format!("{}\n", readiness(Readiness::ClockOff)), "and it says so");
         health.set_cut_off().await;
         assert_eq!(status(), StatusCode::SERVICE_UNAVAILABLE);
         health.set_in_contact().await;
