@@ -227,6 +227,12 @@ fn a_command_for_this_server_alone_is_not_passed_on() {
         let shard = trio.cluster(follower).shard_of(session(key).bucket());
         let command: Command = start(&definition(DEPLOY_GATE), key);
         assert_eq!(shard.submit_here(command.clone().into()).await, Err(Failure::Electing));
+        // Nor is one that another server has passed on: it goes to one other server at most.
+        let (epochs, group) = (trio.cluster(follower).map_epochs(), shard.number());
+        for passed_on in [LeaderRequest::Submit(command.clone().into()), LeaderRequest::ReadIndex] {
+            let answered = ask(trio.cluster(follower), group, epochs, &passed_on).await;
+            assert_eq!(answered, Answer::Failed(Failure::Electing));
+        }
         assert_eq!(group_with(&trio, LEADER, key).await, None);
         trio.cluster(follower).execute(command).await.unwrap();
         assert_eq!(group_with(&trio, LEADER, key).await, Some(shard.number()));
