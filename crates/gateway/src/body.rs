@@ -83,7 +83,7 @@ async fn next_data(body: &mut Body) -> Result<Option<Bytes>, Refusal> {
     Ok(None)
 }
 
-/// Reads and discards the body of a call that is refused without it, at most [`REFUSED_BYTES_MAX`] and for at most
+/// Reads and discards the body of a request that is answered without it, at most [`REFUSED_BYTES_MAX`] and for at most
 /// [`REFUSED_MS_MAX`]. If it were not read, its stream would be reset, and after a thousand of these resets the HTTP/2 library
 /// ends the connection with all calls on it.
 pub(crate) async fn discard_refused(body: Body) {

@@ -7,7 +7,6 @@
 use axum::body::Body;
 use http::{HeaderMap, HeaderName, Request, Response, Uri};
 use std::convert::Infallible;
-use std::future::ready;
 use std::pin::pin;
 use std::time::Duration;
 use tonic::Status;
@@ -33,11 +32,11 @@ impl<S: Answers + Clone + 'static> Around<S> for Guard {
     fn answer(&self, inner: &S, request: Request<Body>) -> Answer {
         let deadline = match check_headers(&request).and_then(|()| deadline(request.headers())) {
             Ok(deadline) => deadline,
-            Err(refusal) => return Box::pin(ready(Ok(refused(refusal)))),
+            Err(refusal) => return Box::pin(refused_unread(request, refusal)),
         };
         if deadline.is_some_and(|left| left.is_zero()) {
             let message = "the deadline had passed before the call began; nothing was done";
-            return Box::pin(ready(Ok(refused(Refusal::new(Reason::DeadlineExceeded, message)))));
+            return Box::pin(refused_unread(request, Refusal::new(Reason::DeadlineExceeded, message)));
         }
         let (inner, admission) = (inner.clone(), self.0.clone());
         // It is large, and never moves out of its box.
@@ -48,6 +47,12 @@ impl<S: Answers + Clone + 'static> Around<S> for Guard {
             Some(left) => Box::pin(in_time(left, answer)),
         }
     }
+}
+
+/// Answers a call that its head refuses.
+async fn refused_unread(request: Request<Body>, refusal: Refusal) -> Result<Response<Body>, Infallible> {
+    body::discard_refused(request.into_body()).await;
+    Ok(refused(refusal))
 }
 
 /// Answers a call whose head is within its limits.

@@ -51,6 +51,7 @@ mod stale;
 mod tallies;
 mod trace;
 pub mod transcode;
+mod unread;
 pub mod webhooks;
 
 pub use admission::Admission;

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How much of a body that is refused for its size is still read, so that the caller gets to read the answer.
 pub const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How much of the body of a call is read and discarded whose caller is refused before it is looked at.
+/// How much of the body of a request is read and discarded that is answered without it.
 pub const REFUSED_BYTES_MAX: usize = 64 * 1024;
 /// How long such a body is waited for.
 pub const REFUSED_MS_MAX: u64 = 1_000;

@@ -10,8 +10,10 @@ use tower::{BoxError, Service};
 
 use crate::admission::Admission;
 use crate::around::Answer;
+use crate::body::discard_refused;
 use crate::guard::check_uri;
 use crate::transcode;
+use crate::unread::Unread;
 
 /// The services behind their layers, also as a service of tower. Cheap to clone.
 #[derive(Clone)]
@@ -63,17 +65,26 @@ impl Port {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        if let Err(refusal) = check_uri(request.uri()) {
-            return Box::pin(async { Ok(transcode::refused(StatusCode::URI_TOO_LONG, refusal)) });
-        }
         let request = request.map(Body::new);
+        if let Err(refusal) = check_uri(request.uri()) {
+            return Box::pin(async move {
+                discard_refused(request.into_body()).await;
+                Ok(transcode::refused(StatusCode::URI_TOO_LONG, refusal))
+            });
+        }
         // Most requests are calls, and a router in front of them costs more than this look at their path.
         if let Some(Calls(answer)) = &self.calls
             && Admission::guards(request.uri().path())
         {
             return answer(request);
         }
-        Box::pin(self.pages.clone().call(request))
+        let (request, unread) = Unread::of(request);
+        let answering = self.pages.clone().call(request);
+        Box::pin(async move {
+            let answered = answering.await;
+            unread.discard().await;
+            answered
+        })
     }
 }
 

@@ -21,6 +21,7 @@ use tower::{Layer as _, Service as _, ServiceExt as _};
 
 use crate::admission::Admission;
 use crate::around::{Answer, Answers, Around, AsService};
+use crate::body::discard_refused;
 use crate::calls::method_at;
 use crate::error::{Reason, Refusal};
 pub(crate) use request::check_nodes;
@@ -63,7 +64,10 @@ impl<S: Answers<Future = Answer> + Clone + 'static> Around<S> for Transcode {
                     Ok(answered.unwrap_or_else(|status| answer::error(&status)))
                 })
             }
-            Kind::Refused(refused) => Box::pin(async move { Ok(refused.into_response()) }),
+            Kind::Refused(refused) => Box::pin(async move {
+                discard_refused(request.into_body()).await;
+                Ok(refused.into_response())
+            }),
         }
     }
 }

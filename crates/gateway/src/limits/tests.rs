@@ -74,7 +74,7 @@ fn the_page_has_the_limits_of_requests() {
     shows("values of a JSON request", &[number(JSON_NODES_MAX)]);
     shows("time in which a request arrives", &[time(BODY_READ_MS_MAX)]);
     let refused = [bytes(REFUSED_BYTES_MAX), time(REFUSED_MS_MAX)];
-    shows("body that is still read of a call whose caller is refused; time for it", &refused);
+    shows("body that is still read of a request that is answered without it; time for it", &refused);
     let (rate, burst) = (REQUESTS_PER_SECOND_DEFAULT, REQUESTS_PER_SECOND_DEFAULT * REQUESTS_BURST_SECONDS);
     shows("requests of one tenant per second, at each server", &[number(rate), number(burst)]);
     shows("calls of one tenant that are open, streams included", &[number(CALLS_OF_TENANT_MAX)]);

@@ -1,6 +1,7 @@
 //! The port apart from its calls: deadlines, health, reflection, pages, and shutdown.
 
-use http::Method;
+use bytes::Bytes;
+use http::{Method, Request};
 use std::time::{Duration, Instant};
 use switchward_api::v1 as api;
 use switchward_gateway::ConnectionLimits;
@@ -134,6 +135,47 @@ async fn the_server_stops_when_its_calls_are_done() {
     assert_eq!(answer.status, 504);
     timeout(PATIENCE, server.done).await.expect("in time").expect("no panic");
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
+}
+
+/// The HTTP/2 library ends a connection on which it has reset 1,024 streams, with all calls on it. A proxy in front may send the
+/// requests of many callers on one connection.
+#[tokio::test]
+async fn a_thousand_requests_whose_bodies_nobody_needs_leave_their_connection_open() {
+    let server = Server::start().await;
+    let stream = TcpStream::connect(server.address).await.expect("a connection");
+    let (mut client, connection) = h2::client::handshake(stream).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    let head = |method: Method, path: &str| {
+        let uri = format!("http://{}{path}", server.address);
+        let head = Request::builder().method(method).uri(uri).header("content-type", "application/json");
+        head.body(()).expect("a head")
+    };
+    let answered = [
+        (Method::POST, "/healthz", 405),
+        (Method::POST, "/nothing", 404),
+        (Method::GET, "/healthz", 200),
+        (Method::POST, "/switchward.v1.SessionService/WatchSession", 501),
+    ];
+    for (method, path, status) in answered.into_iter().cycle().take(1_100) {
+        client = client.ready().await.expect("the connection is open");
+        let (answer, mut body) = client.send_request(head(method, path), false).expect("it is sent");
+        // When another request is answered, the server has begun with this one.
+        client = client.ready().await.expect("the connection is open");
+        let (other, _) = client.send_request(head(Method::GET, "/healthz"), true).expect("it is sent");
+        assert_eq!(status_of(other).await, 200);
+        body.send_data(Bytes::from_static(b"{}"), true).expect("the body is sent");
+        assert_eq!(status_of(answer).await, status, "{path}");
+    }
+}
+
+/// The status of an answer, which is read to its end.
+async fn status_of(answer: h2::client::ResponseFuture) -> u16 {
+    let (head, mut body) = answer.await.expect("an answer").into_parts();
+    while let Some(data) = body.data().await {
+        let bytes = data.expect("the body is whole").len();
+        body.flow_control().release_capacity(bytes).expect("it has come");
+    }
+    head.status.as_u16()
 }
 
 /// Many silent connections keep no other client out, even from the same address.
