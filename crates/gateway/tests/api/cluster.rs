@@ -125,16 +125,17 @@ async fn what_would_harm_the_cluster_is_refused_and_changes_nothing() {
     assert_eq!(reason(replace(&harness, 1, spare).await).reason, "SERVER_NOT_LOST");
     let lags = reason(transfer(&harness, 1, &[LED], spare).await);
     assert_eq!((lags.reason.as_str(), lags.metadata["group"].as_str()), ("SERVER_NOT_READY", "3"));
-    for refusal in [
-        reason(drain(&harness, NOBODY, "").await),
-        reason(activate(&harness, NOBODY).await),
-        reason(remove(&harness, NOBODY).await),
-        reason(replace(&harness, NOBODY, 1).await),
-        reason(replace(&harness, spare, NOBODY).await),
-        reason(transfer(&harness, NOBODY, &[], 0).await),
-        reason(transfer(&harness, 1, &[77], 0).await),
+    for (refusal, missing) in [
+        (reason(drain(&harness, NOBODY, "").await), "9999"),
+        (reason(activate(&harness, NOBODY).await), "9999"),
+        (reason(remove(&harness, NOBODY).await), "9999"),
+        (reason(replace(&harness, NOBODY, 1).await), "9999"),
+        (reason(replace(&harness, spare, NOBODY).await), "9999"),
+        (reason(transfer(&harness, NOBODY, &[], 0).await), "9999"),
+        (reason(transfer(&harness, 1, &[77], 0).await), "77"),
     ] {
         assert_eq!(refusal.reason, "NOT_FOUND", "{refusal:?}");
+        assert!(refusal.message.contains(&format!("{missing:?}")), "{refusal:?}");
     }
     for (refusal, field) in [
         (reason(drain(&harness, 0, "").await), "server"),

@@ -12,7 +12,7 @@ use super::{of_state, required, status};
 use crate::api::Call;
 use crate::error::{Reason, Refusal};
 use crate::limits::{CLUSTER_CHECKS_MAX, ELECTING_LOOKS_MAX};
-use crate::refusals::{named, odd, refusal};
+use crate::refusals::{odd, refusal};
 
 /// How soon a group may have a leader: until the cluster is looked at again, and until a caller may call again.
 const ELECTING_RETRY: Duration = Duration::from_millis(200);
@@ -54,7 +54,7 @@ pub(super) async fn make(
             done => break done,
         }
     };
-    let reply = reply.map_err(|refused| named(refused, "server", &server.to_string()))?;
+    let reply = reply?;
     let Reply::Cluster(change) = reply else { return Err(odd(&reply)) };
     let state = of_state(change.server.state).into();
     Ok(v1::ClusterServerChange { server: change.server.number, state, epoch: change.map.epoch })
@@ -95,7 +95,10 @@ fn checked(status: &ClusterStatus, server: u64, change: Change) -> Result<SetSer
             let replaced_by = known.filter(|known| known.state == ServerState::Draining);
             (ServerState::Draining, replaced_by.and_then(|known| known.replaced_by))
         }
-        Change::Activate => (ServerState::Active, None),
+        Change::Activate => {
+            known.ok_or(NotNow::NoServer(server))?;
+            (ServerState::Active, None)
+        }
         Change::Remove => {
             status.check_remove(server)?;
             (ServerState::Removed, known.and_then(|known| known.replaced_by))
