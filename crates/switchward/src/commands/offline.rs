@@ -18,6 +18,7 @@ use crate::args::{BootstrapKey, CreateTenant, Output};
 use crate::config;
 use crate::exit::{Exit, end_process};
 use crate::key_ring::{KeyRingLocation, explained};
+use crate::member::ProcessKind;
 use crate::node::{CACHE_BYTES_DEFAULT, shards_default};
 use crate::output::Printer;
 use crate::private;
@@ -67,7 +68,7 @@ impl ServerFolder {
     /// The named data folder, or the one of a server's configuration, with the key ring that the server uses.
     ///
     /// # Errors
-    /// Neither is given, or the configuration cannot be read.
+    /// Neither is given, or the configuration cannot be read or is that of a process without data.
     pub(super) fn find(named: Option<PathBuf>, file: Option<&PathBuf>) -> Result<Self, Exit> {
         if let Some(data) = named {
             let keys = KeyRingLocation::find(None, &data);
@@ -78,6 +79,10 @@ impl ServerFolder {
                 .next("set --data-dir DIR, or --config FILE of the server"));
         }
         let config = config::read(file, &[])?;
+        if config.kind() != ProcessKind::Server {
+            let message = "cluster.roles: a process without the role engine has no data folder";
+            return Err(Exit::usage(message).next("set --config FILE of a server, or --data-dir DIR"));
+        }
         let keys = KeyRingLocation::find(config.keys_file.as_deref(), &config.data_dir);
         Ok(Self { data: config.data_dir, keys, shards: config.shards })
     }
@@ -239,6 +244,16 @@ mod tests {
         let keys = KeyRingLocation::find(None, &data);
         let folder = ServerFolder { data, keys, shards: None };
         folder.is_there().map_err(|exit| exit.message().to_owned())
+    }
+
+    #[test]
+    fn a_process_without_data_has_no_folder() {
+        let at = tempfile::tempdir().unwrap();
+        let file = at.path().join("gateway.toml");
+        let files = "ca_file = \"a\"\ncert_file = \"b\"\nkey_file = \"c\"\npeers = [\"1=a:1\"]\n";
+        std::fs::write(&file, format!("[cluster]\nroles = [\"gateway\"]\n{files}")).unwrap();
+        let refused = ServerFolder::find(None, Some(&file)).err().expect("a gateway has none");
+        assert!(refused.message().starts_with("cluster.roles: "), "{refused:?}");
     }
 
     #[test]
