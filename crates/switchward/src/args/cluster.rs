@@ -48,7 +48,8 @@ Examples:
   switchward cluster join --config server-2.toml
 
 The configuration needs [cluster] with the number of this server, a certificate for it, and at least one of \
-cluster.peers. The number must be one that no server ever had. The key ring must be that of the other servers.")]
+cluster.peers. The number must be one that no server ever had, so never 1: server 1 founds the cluster. The key ring \
+must be that of the other servers.")]
     Join(ClusterJoin),
     /// Check the configuration of one server and ask all others (read-only); the same as `switchward doctor`.
     #[command(after_help = "\

@@ -206,6 +206,9 @@ fn the_folder_of_a_stopped_server_of_a_cluster_is_refused_with_what_to_do() {
         key = path("certs/server-1.key"),
     );
     std::fs::write(&config, text).unwrap();
+    let refused = run(["cluster", "join", "--config", &config]).with_code(2);
+    assert!(refused.err.contains("server 1 joins no cluster: it founds one"), "{refused:?}");
+    assert!(!at.path().join("data").exists(), "nothing is made");
     run(["cluster", "init", "--config", &config, "--tenant", "acme"]).with_code(0);
     let backup = path("backup");
     for (words, remedy) in [

@@ -61,6 +61,14 @@ pub(super) fn join(join: &ClusterJoin, output: Output) -> Result<(), Exit> {
     private::begin();
     let config = config::read(join.config.as_ref(), &[])?;
     let (cluster, identity) = of_config(&config)?;
+    // A new folder of this number founds a cluster when its server starts.
+    if cluster.server == FIRST {
+        let message =
+            format!("cluster.server is {FIRST}, and server {FIRST} joins no cluster: it founds one");
+        return Err(Exit::usage(message)
+            .next("a lost server 1 is replaced by a server with the next number: switchward docs cluster")
+            .next("switchward cluster init    founds a new cluster"));
+    }
     if cluster.peers()?.is_empty() {
         return Err(Exit::usage("cluster.peers names no other server, so this one would find none"));
     }
