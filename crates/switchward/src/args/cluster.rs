@@ -218,7 +218,7 @@ pub(crate) struct ClusterTransfer {
     #[arg(long = "group", value_name = "GROUP")]
     pub(crate) groups: Vec<u64>,
     /// The server that is to lead them [default: for each group the voter that leads fewest].
-    #[arg(long, value_name = "SERVER")]
+    #[arg(long, value_name = "SERVER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) to: Option<u64>,
 }
 

@@ -123,6 +123,12 @@ fn a_development_cluster_has_three_or_five_servers_and_commands_for_each() {
 }
 
 #[test]
+fn leaders_are_moved_to_no_server_of_the_number_0() {
+    let words = ["cluster", "transfer", "--group", "1", "--to", "0"];
+    assert_eq!(refused(&words), clap::error::ErrorKind::ValueValidation);
+}
+
+#[test]
 fn durations() {
     for (text, seconds) in [("90s", 90), ("5m", 300), ("1h30m", 5_400), ("3d", 259_200)] {
         assert_eq!(values::duration(text), Ok(Duration::from_secs(seconds)), "{text}");
