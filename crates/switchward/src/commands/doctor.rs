@@ -102,8 +102,14 @@ async fn looked_at(doctor: &DoctorArgs, config: &Config) -> Vec<CheckResult> {
     found.push(machine::descriptors());
     let (redis, clock) = redis::look(config.redis.as_ref()).await;
     found.push(machine::clock(clock));
-    found.push(redis);
+    let sends = config.kind() != ProcessKind::Gateway;
+    if sends {
+        found.push(redis);
+    }
     found.extend(cluster::look(config).await);
+    if !sends {
+        return found;
+    }
     let test_mail = if doctor.send { mail::TestMail::Send } else { mail::TestMail::Skip };
     found.extend(mail::look(config.mail.as_ref(), test_mail).await);
     found

@@ -144,5 +144,9 @@ fn servers_and_gateways_of_the_cluster_are_set_up_as_its_file_says() {
         assert_eq!(status("config"), ["ok"], "{service}: {found:?}");
         assert_eq!(status("cluster"), ["ok"], "{service}: {found:?}");
         assert_eq!(status("folder"), Vec::<Value>::new(), "{service}: {found:?}");
+        let sends = service.starts_with("server");
+        for what in ["redis", "mail"] {
+            assert_eq!(status(what).is_empty(), !sends, "{what} of {service}: {found:?}");
+        }
     }
 }

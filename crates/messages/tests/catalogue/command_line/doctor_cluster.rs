@@ -31,6 +31,7 @@ fn together() -> String {
     [
         entry("reachable", &[&reachable(&[2]), &reachable(&[2, 3])]),
         entry("unreachable", &[&unreachable(2, "connection refused"), CHECK_PEER, NO_PEERS, NAME_PEERS]),
+        entry("unreachable at its address", &[&unreachable(2, "server 2 at 10.0.0.6:7401: not sent")]),
         entry(
             "clocks",
             &[&clocks_agree("3 clocks"), &clocks_differ(&clocks), USE_NTP, NO_MEDIAN, SYNCHRONISE_MACHINES],

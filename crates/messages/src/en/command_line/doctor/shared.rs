@@ -60,10 +60,11 @@ pub fn server(number: u64) -> String {
     format!("server {number}")
 }
 
-/// A server did not answer.
+/// A server did not answer. Most reasons begin with its number and its address.
 #[must_use]
 pub fn unreachable(number: u64, why: &str) -> String {
-    format!("server {number}: {why}")
+    let name = server(number);
+    if why.starts_with(&format!("{name} ")) { why.to_owned() } else { format!("{name}: {why}") }
 }
 
 /// The servers that have answered, by their numbers.
