@@ -201,10 +201,9 @@ async fn answered(cluster: &Cluster, command: &Command) -> Reply {
 
 /// What becomes of a call of `write`.
 async fn authorized(cluster: &Cluster, call: &str) -> Authorized {
-    match answered(cluster, &authorize(KEY, call, "write", None)).await {
-        Reply::Authorized(said) => *said,
-        other => panic!("{other:?}"),
-    }
+    let answer = answered(cluster, &authorize(KEY, call, "write", None)).await;
+    let Reply::Authorized(said) = answer else { panic!("{answer:?}") };
+    *said
 }
 
 /// Approves the call that a gate asks about.

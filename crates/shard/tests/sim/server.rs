@@ -350,8 +350,8 @@ impl Setting {
 
 /// Where the folders of simulated servers are: where the process is told, or in memory, if the machine has a file system there.
 pub(crate) fn folders() -> TempDir {
-    let (told, memory) = (std::env::var_os(FOLDER), Path::new("/dev/shm"));
-    let made = match told {
+    let (named, memory) = (std::env::var_os(FOLDER), Path::new("/dev/shm"));
+    let made = match named {
         Some(folder) => tempfile::tempdir_in(folder),
         None if memory.is_dir() => tempfile::tempdir_in(memory),
         None => tempfile::tempdir(),

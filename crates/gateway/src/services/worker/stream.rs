@@ -11,7 +11,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
 use super::super::watch::begun;
-use super::take::{AGAIN, Looked, News, Taken, Wanted, take};
+use super::take::{AGAIN, Leases, Looked, News, Wanted, take};
 use crate::api::{Api, Call};
 use crate::auth::{Caller, check_key};
 use crate::error::Refusal;
@@ -115,7 +115,7 @@ impl Sending {
             // A slow reader may have delayed this for long.
             check_key(&self.api.cluster, &self.caller)?;
             let call = Call { api: &self.api, caller: self.caller.clone(), trace: self.trace.clone() };
-            let Taken { items, looked, unknown: _ } = take(&call, &self.wanted, 1).await?;
+            let Leases { items, looked, unknown: _ } = take(&call, &self.wanted, 1).await?;
             let Some(taken) = items.into_iter().next() else { return Ok(looked) };
             self.out.push((taken.session, taken.work, taken.fence));
             permit.send(Ok(v1::StreamWorkResponse { item: Some(taken.item) }));

@@ -45,7 +45,7 @@ pub(super) struct LeasedWork {
 }
 
 /// What a look for ready work came to.
-pub(super) struct Taken {
+pub(super) struct Leases {
     pub(super) items: Vec<LeasedWork>,
     pub(super) looked: Looked,
     /// The number of leases of which it is unknown whether they were taken. They lapse.
@@ -131,7 +131,7 @@ pub(super) enum Looked {
 }
 
 /// Takes up to `max` items that are ready, oldest first. A shard that cannot answer delays no other.
-pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result<Taken, Refusal> {
+pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result<Leases, Refusal> {
     let (mut ready, mut looked) = ready(call, wanted, max).await?;
     ready.sort_unstable();
     ready.dedup();
@@ -156,7 +156,7 @@ pub(super) async fn take(call: &Call<'_>, wanted: &Wanted, max: usize) -> Result
             Err(refused) => return Err(refused.after_parts(unknown)),
         }
     }
-    Ok(Taken { items: taken, looked, unknown })
+    Ok(Leases { items: taken, looked, unknown })
 }
 
 /// The first items of each shard that are ready. A shard that cannot be read is left out, unless none can.
