@@ -2,10 +2,15 @@
 
 # RELEASE=1 builds the demo optimised: the first build takes a few minutes longer.
 PROFILE := $(if $(RELEASE),release,dev)
-BUILT := $(or $(CARGO_TARGET_DIR),target)/$(if $(RELEASE),release,debug)
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+BUILT := $(TARGET)/$(if $(RELEASE),release,debug)
+# PGO=1 measures the program of `make release`, as it is there, instead of one that cargo alone builds.
+SHIPPED := $(if $(PGO),$(TARGET)/release-pgo/switchward)
+MEASURED := $(if $(PGO),--bin switchward-bench,--bin switchward --bin switchward-bench)
+SERVER := $(if $(PGO),--server $(SHIPPED))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fix advisories api-cluster bench bench-cluster bench-delivery cluster-faults crash disk expiry faults fuzz-calls leader-kills lesser mutants neighbours order parking planted random roll sim slow timers fuzz
+.PHONY: help demo release test fix advisories api-cluster bench bench-cluster bench-delivery cluster-faults crash disk expiry faults fuzz-calls leader-kills lesser mutants neighbours order parking planted random roll sim slow timers fuzz
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -15,6 +20,12 @@ demo: ## build the server and watch an agent pass a deploy gate
 	@echo "building switchward: the first build takes some minutes, later ones take seconds"
 	cargo build --locked --profile $(PROFILE) --bin switchward
 	@$(BUILT)/switchward demo
+
+release: ## build the server to be shipped, optimised by a profile that it records first (many minutes)
+	@sh tests/scripts/release.sh
+
+$(TARGET)/release-pgo/switchward:
+	@sh tests/scripts/release.sh
 
 test: ## check format and lints, run the repository checks and every test; installs missing tools
 	@sh tests/scripts/test.sh
@@ -85,33 +96,33 @@ advisories: ## check every library against RustSec's advisories (or ADVISORY_DB)
 	@sh tests/scripts/need.sh rust git python
 	@sh tests/scripts/supply.sh advisories
 
-bench: ## compare the release server with a bare echo server and a bare disk sync, or with another build (ARGS)
-	cargo build --locked --release --bin switchward --bin switchward-bench
-	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench $(ARGS)
+bench: $(SHIPPED) ## compare the release server with a bare echo server and a bare disk sync, or with another build (ARGS, PGO=1)
+	cargo build --locked --release $(MEASURED)
+	$(TARGET)/release/switchward-bench $(SERVER) $(ARGS)
 
 parking: ## park 200,000 sessions; measure their memory and disk space, and the restart after a kill
 	cargo build --locked --release --bin switchward --bin switchward-bench
-	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --parking 200000
+	$(TARGET)/release/switchward-bench --parking 200000
 
 timers: ## create 1,000,000 timers; measure their cost and delay, and check that none fires early (many minutes)
 	cargo build --locked --release --bin switchward --bin switchward-bench
-	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --timers $(or $(TIMERS),1000000)
+	$(TARGET)/release/switchward-bench --timers $(or $(TIMERS),1000000)
 
 expiry: ## let 200,000 ended sessions expire; measure the effect on 64 callers and the freed disk space (many minutes)
 	cargo build --locked --release --bin switchward --bin switchward-bench
-	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --expiry $(or $(EXPIRY),200000)
+	$(TARGET)/release/switchward-bench --expiry $(or $(EXPIRY),200000)
 
 neighbours: ## flood the server from one tenant in six ways; measure the effect on another tenant
 	cargo build --locked --release --bin switchward --bin switchward-bench
-	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --neighbours
+	$(TARGET)/release/switchward-bench --neighbours
 
-bench-cluster: ## measure three servers beside a bare log and etcd, through kills, hand-overs and growth (ARGS; 40 minutes)
+bench-cluster: $(SHIPPED) ## measure three servers beside a bare log and etcd, through kills, hand-overs and growth (ARGS, PGO=1; 40 minutes)
 	@sh tests/scripts/need.sh rust cc
 	@sh tests/scripts/need.sh etcd || echo "nothing is compared with etcd"
-	cargo build --locked --release --bin switchward --bin switchward-bench
-	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --cluster $(ARGS)
+	cargo build --locked --release $(MEASURED)
+	$(TARGET)/release/switchward-bench $(SERVER) --cluster $(ARGS)
 
 bench-delivery: ## measure effects through Redis to a receiver, and compare them with bare Redis commands
 	@sh tests/scripts/need.sh rust cc redis
 	cargo build --locked --release --bin switchward --bin switchward-bench
-	$(or $(CARGO_TARGET_DIR),target)/release/switchward-bench --delivery
+	$(TARGET)/release/switchward-bench --delivery

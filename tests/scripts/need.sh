@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks the tools that a step needs: need.sh rust cc cxx git curl python redis etcd node mail
+# Checks the tools that a step needs: need.sh rust profdata cc cxx git curl python redis etcd node mail
 #
 # Prints the names of missing system packages, and installs them if this user may; otherwise the step ends. Rust is
 # never installed: its version is your choice.
@@ -33,6 +33,18 @@ need_lints() {
     done
 }
 
+# The tool that merges profiles: of the compiler in use, because their form is that of its LLVM.
+need_profdata() {
+    need_rust
+    tool=$(rustc --print target-libdir)/../bin/llvm-profdata
+    [ ! -x "$tool" ] || return 0
+    echo "llvm-profdata is missing: rustup component add llvm-tools"
+    if ! command -v rustup >/dev/null 2>&1 || ! rustup component add llvm-tools || [ ! -x "$tool" ]; then
+        echo "there is no llvm-profdata for this compiler at $tool: get the component llvm-tools of its version" >&2
+        exit 1
+    fi
+}
+
 install_packages() {
     [ -n "$packages" ] || return 0
     echo "missing system packages:$packages"
@@ -56,6 +68,7 @@ for need in "$@"; do
     case $need in
         rust) need_rust ;;
         lints) need_lints ;;
+        profdata) need_profdata ;;
         cc) missing cc gcc libc6-dev ;;
         cxx) missing c++ g++ ;;
         git) missing git git ;;
