@@ -129,6 +129,12 @@ impl Refusal {
         self
     }
 
+    /// With this resource, if it has none and something does not exist.
+    pub(crate) fn or_missing(self, kind: &str, name: &str) -> Self {
+        let is_unnamed = self.0.reason == Reason::NotFound && self.0.resource.is_none();
+        if is_unnamed { self.resource(kind, name) } else { self }
+    }
+
     /// With the time after which it may be worth trying again: a `RetryInfo`.
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.0.retry_after = Some(delay);

@@ -118,6 +118,11 @@ fn required(field: &str, number: u64) -> Result<u64, Refusal> {
 }
 
 /// The cluster as this server sees it now.
+/// The refusal of a change: on a server that stands alone, what is missing is the cluster.
+fn of_lone_server(refusal: Refusal) -> Refusal {
+    refusal.or_missing("cluster", "cluster")
+}
+
 async fn status(api: &Api) -> Result<ClusterStatus, Refusal> {
     api.cluster.status().await.map_err(|error| unread(&error))
 }

@@ -8,7 +8,7 @@ use switchward_state::catalogue::{CatalogueCommand, ServerState, SetServerState}
 use switchward_state::{Reply, RequestId, Scope};
 use tokio::time::sleep;
 
-use super::{of_state, required, status};
+use super::{of_lone_server, of_state, required, status};
 use crate::api::Call;
 use crate::error::{Reason, Refusal};
 use crate::limits::{CLUSTER_CHECKS_MAX, ELECTING_LOOKS_MAX};
@@ -54,7 +54,7 @@ pub(super) async fn make(
             done => break done,
         }
     };
-    let reply = reply?;
+    let reply = reply.map_err(of_lone_server)?;
     let Reply::Cluster(change) = reply else { return Err(odd(&reply)) };
     let state = of_state(change.server.state).into();
     Ok(v1::ClusterServerChange { server: change.server.number, state, epoch: change.map.epoch })
