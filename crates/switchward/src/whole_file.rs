@@ -87,7 +87,7 @@ fn written(path: &Path, content: &[u8], mode: u32) -> io::Result<NamedTempFile> 
 pub(crate) fn incomplete_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let incomplete = entries.flatten().filter(|entry| {
-        // Of the entry itself: a symbolic link is no file.
+        // The kind of the entry itself: what a symbolic link leads to does not count.
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
         is_file && entry.file_name().to_str().is_some_and(is_incomplete)
     });
