@@ -251,9 +251,6 @@ pub const MAP_WAIT: Duration = Duration::from_millis(500);
 pub const MAP_TRIES_MAX: usize = 3;
 /// Readers of one shard who wait for a confirmation.
 pub const READS_WAITING_MAX: usize = 16_384;
-/// The shortest time between two questions for such readers. Each is a round of messages between the servers, and under load
-/// all who come meanwhile share the next one. A reader who comes after a pause does not wait.
-pub const READ_PACE: Duration = Duration::from_millis(1);
 /// Entries of one append to another server.
 pub const APPEND_ENTRIES_MAX: usize = 1_024;
 /// The entries of one append, bytes; an append has one entry at least, whatever its length.

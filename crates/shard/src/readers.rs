@@ -2,10 +2,9 @@
 //! question.
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep_until};
 
 use crate::failure::Failure;
-use crate::limits::{READ_PACE, READS_WAITING_MAX};
+use crate::limits::READS_WAITING_MAX;
 use crate::ready_tasks::after_ready_tasks;
 
 /// What answers a question for all who share it.
@@ -14,7 +13,7 @@ type Confirmed<T> = Result<T, Failure>;
 type Waiting<T> = oneshot::Sender<Confirmed<T>>;
 
 /// The readers of one shard who wait for a confirmation. A reader is answered by a question that was asked after they
-/// came, never by one that was under way. A question follows another one after [`READ_PACE`] at the earliest.
+/// came, never by one that was under way.
 pub(crate) struct Readers<T>(mpsc::Sender<Waiting<T>>);
 
 impl<T: Clone + Send + 'static> Readers<T> {
@@ -26,9 +25,7 @@ impl<T: Clone + Send + 'static> Readers<T> {
     {
         let (sender, mut waiting) = mpsc::channel(READS_WAITING_MAX);
         tokio::spawn(async move {
-            let mut next = Instant::now();
-            while let Some(round) = gather(&mut waiting, next).await {
-                next = Instant::now() + READ_PACE;
+            while let Some(round) = gather(&mut waiting).await {
                 answer(round, &question().await);
             }
         });
@@ -44,9 +41,7 @@ impl<T: Clone + Send + 'static> Readers<T> {
     {
         let (sender, mut waiting) = mpsc::channel(READS_WAITING_MAX);
         tokio::spawn(async move {
-            let mut next = Instant::now();
-            while let Some(round) = gather(&mut waiting, next).await {
-                next = Instant::now() + READ_PACE;
+            while let Some(round) = gather(&mut waiting).await {
                 let asked = question();
                 tokio::spawn(async move { answer(round, &asked.await) });
             }
@@ -68,8 +63,8 @@ impl<T: Clone + Send + 'static> Readers<T> {
     }
 }
 
-/// Waits for the readers of the next question, which is not asked before `next`; `None` once no more can come.
-async fn gather<T>(waiting: &mut mpsc::Receiver<Waiting<T>>, next: Instant) -> Option<Vec<Waiting<T>>> {
+/// Waits for the readers of the next question; `None` once no more can come.
+async fn gather<T>(waiting: &mut mpsc::Receiver<Waiting<T>>) -> Option<Vec<Waiting<T>>> {
     let mut round = Vec::new();
     if waiting.recv_many(&mut round, READS_WAITING_MAX).await == 0 {
         return None;
@@ -77,9 +72,6 @@ async fn gather<T>(waiting: &mut mpsc::Receiver<Waiting<T>>, next: Instant) -> O
     // The first of several readers wakes this task, which may run before the others: those that are ready now share its
     // question, and need no second one.
     after_ready_tasks().await;
-    if Instant::now() < next {
-        sleep_until(next).await;
-    }
     while round.len() < READS_WAITING_MAX
         && let Ok(reader) = waiting.try_recv()
     {
@@ -126,7 +118,7 @@ mod tests {
         };
         // Tasks run in the order in which they are spawned.
         let first = reader();
-        let gathered = tokio::spawn(async move { gather::<()>(&mut waiting, Instant::now()).await });
+        let gathered = tokio::spawn(async move { gather::<()>(&mut waiting).await });
         let others = [reader(), reader()];
         assert_eq!(gathered.await.unwrap().map(|round| round.len()), Some(3));
         drop((first, others));
@@ -169,32 +161,5 @@ mod tests {
         answered.send(Ok(())).expect("somebody waits");
         assert_eq!(next.await, Ok(()));
         assert!(stuck.as_mut().now_or_never().is_none());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn under_load_questions_keep_a_distance() {
-        let (in_turn, asked) = question();
-        keeps_a_distance(Readers::asking_in_turn(in_turn), asked).await;
-        let (at_once, asked) = question();
-        keeps_a_distance(Readers::asking_at_once(at_once), asked).await;
-    }
-
-    async fn keeps_a_distance(readers: Readers<()>, mut asked: UnboundedReceiver<Waiting<()>>) {
-        let mut times = Vec::new();
-        for _ in 0..3 {
-            let mut reader = pin!(readers.confirm());
-            assert!(reader.as_mut().now_or_never().is_none());
-            asked.recv().await.expect("it is asked").send(Ok(())).expect("somebody waits");
-            times.push(Instant::now());
-            assert_eq!(reader.await, Ok(()));
-        }
-        assert!(times.windows(2).all(|two| two[1] - two[0] >= READ_PACE), "{times:?}");
-        tokio::time::advance(READ_PACE).await;
-        let before = Instant::now();
-        let mut reader = pin!(readers.confirm());
-        assert!(reader.as_mut().now_or_never().is_none());
-        asked.recv().await.expect("it is asked").send(Ok(())).expect("somebody waits");
-        assert_eq!(before.elapsed(), std::time::Duration::ZERO, "a reader after a pause waited");
-        assert_eq!(reader.await, Ok(()));
     }
 }
