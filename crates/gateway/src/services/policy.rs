@@ -307,7 +307,8 @@ async fn explained(
         return Err(Refusal::new(Reason::SessionTerminal, message).meta("status", status.word()));
     }
     let rows = call.api.reader(Source::session(id)).await?;
-    let (tenant, settings, now) = (call.caller.tenant, call.caller.settings, call.api.cluster.now());
+    let (tenant, settings, now) =
+        (call.caller.tenant, call.caller.settings, call.api.cluster.now_or_median());
     let capability = message.capability;
     let query = ExplainCall { tenant, session: id, settings, capability, args, estimate, now };
     let explanation = rows.answer(&query).map_err(unreadable)?;
@@ -385,7 +386,7 @@ async fn usage(
     let tenant = call.caller.tenant;
     let rows = call.api.reader(CheckLedger::source_of(tenant, &rule.process)).await?;
     let rules = vec![LedgerRule { limits: vec![limit], ..rule.clone() }];
-    let now = call.api.cluster.now();
+    let now = call.api.cluster.now_or_median();
     let query = CheckLedger { tenant, rules, estimate, now };
     let check = rows.answer(&query).map_err(unreadable)?;
     let (kind, max, window) = match limit {
