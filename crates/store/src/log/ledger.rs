@@ -147,6 +147,7 @@ impl Ledger {
     pub(super) fn of_oldest(&self, bytes_max: u64) -> Vec<(GroupId, u64, Arc<Segment>, At)> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         let Some((&oldest, held)) = self.segments.first_key_value() else { return found };
+        let mut left = held.live;
         for (group, records) in &self.groups {
             for (index, location) in (records.first..).zip(&records.locations) {
                 let Some(location) = location.filter(|location| location.segment == oldest) else { continue };
@@ -155,6 +156,11 @@ impl Ledger {
                     return found;
                 }
                 found.push((*group, index, Arc::clone(&held.segment), location.at));
+                left = left.saturating_sub(1);
+                // The logs may have many more records, all of them in later segments.
+                if left == 0 {
+                    return found;
+                }
             }
         }
         found
