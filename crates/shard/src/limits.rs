@@ -89,6 +89,8 @@ pub const LOG_BYTES_KEPT: u64 = 16 * 1024 * 1024;
 pub const LOG_AWAY_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// The same, entries: some 30 bytes of memory each.
 pub const LOG_AWAY_ENTRIES_MAX: u64 = 1_000_000;
+/// A purge of a log that exceeds these leaves `1/LOG_AWAY_SPARE` less of it.
+pub const LOG_AWAY_SPARE: u64 = 16;
 /// How long after the last contact with a replica the log keeps what it lacks.
 pub const LOG_AWAY_MAX: Duration = Duration::from_secs(10 * 60);
 /// How often a replica looks at how much of its rows is not on disk, and how long its log is.
@@ -376,6 +378,8 @@ pub const TENANCIES_STALE_AFTER: Duration = Duration::from_secs(5);
 pub const RAFT_THREADS: usize = 1;
 /// How long a replica applies entries at a stretch, until the other tasks have a turn that run where Raft's do.
 pub const APPLY_STRETCH: Duration = Duration::from_millis(5);
+/// Entries that a replica applies at a stretch at most.
+pub const APPLY_READY_MAX: usize = 256;
 /// How long the end of a server waits for Raft's tasks.
 pub const RAFT_END_WAIT: Duration = Duration::from_secs(5);
 /// How often all groups of a cluster are verified, unless somebody says otherwise.

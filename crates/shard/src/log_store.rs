@@ -17,6 +17,7 @@ use switchward_store::{Done, GroupId, GroupLog, LogRecord, Meta, StoreError};
 use tokio::sync::{Notify, oneshot};
 use tracing::{Span, debug_span};
 
+use crate::blocking::blocking_here;
 use crate::codec::{decode_entry, decode_json, decode_log_id, encode_entry, encode_json};
 use crate::failed::Failed;
 use crate::level::check_entry;
@@ -147,7 +148,9 @@ impl LogStore {
         let mut entries = Vec::new();
         let mut from = from;
         while from < to {
-            let records = self.log.read(self.group, from..to, bytes_max).map_err(failed)?;
+            let read = || self.log.read(self.group, from..to, bytes_max);
+            let records = if self.log.is_in_memory(self.group, from) { read() } else { blocking_here(read) };
+            let records = records.map_err(failed)?;
             let Some(last) = records.last() else { break };
             from = last.index + 1;
             for record in &records {

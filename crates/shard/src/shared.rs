@@ -207,6 +207,11 @@ impl Shared {
         pending.filter(|pending| pending.base == base && pending.entry == entry)
     }
 
+    /// Returns true if a decision of this server waits for its entry.
+    pub(crate) fn has_pending_decision(&self) -> bool {
+        self.pending_decision.lock().is_some()
+    }
+
     /// The rows, to read.
     pub(crate) fn view(&self) -> StateView {
         let (whole, unreadable) = (Arc::clone(&self.whole), Arc::clone(&self.unreadable));

@@ -1,22 +1,24 @@
 //! openraft's state machine: decisions are evolved into the state store.
 
-use futures::{Stream, StreamExt};
+use futures::{FutureExt as _, Stream, StreamExt as _};
 use openraft::{
     EntryPayload, OptionalSend,
     storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine},
 };
+use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, atomic::Ordering};
+use std::time::Instant;
 use switchward_state::catalogue::{CatalogueEvent, TenantFact};
 use switchward_state::session::{RemovalFact, Removing, SessionEvent};
 use switchward_state::{Decision, Event, IndexKey, Kind};
 use switchward_store::GroupLog;
 
-use crate::blocking::blocking;
+use crate::blocking::{blocking, blocking_here};
 use crate::clock::instant;
 use crate::codec::{Applied, AppliedEncoder};
 use crate::evolved::evolved;
-use crate::limits::{APPLY_STRETCH, DISK_WAIT};
+use crate::limits::{APPLY_READY_MAX, APPLY_STRETCH, DISK_WAIT};
 use crate::mark::Mark;
 use crate::metrics::ShardMetrics;
 use crate::record::{Puts, Stored};
@@ -24,6 +26,9 @@ use crate::shared::{Persisted, Shared, broken};
 use crate::snapshot::{SnapshotSource, of_state};
 use crate::timers::EntryChange;
 use crate::types::{LogId, Membership, Snapshot, SnapshotMeta, TypeConfig};
+
+/// What openraft hands over to be applied.
+type Next = Result<EntryResponder<TypeConfig>, io::Error>;
 
 /// One group's state, and the tasks that are notified when it changes.
 pub struct StateMachine {
@@ -129,6 +134,43 @@ impl StateMachine {
         Ok(())
     }
 
+    /// Applies entries until none is left or a stretch that began then is over. To read their rows may take as long as the disk
+    /// does to sync, and heartbeats do not wait for it. A decision that was made here needs no reads.
+    fn apply_ready(&mut self, ready: &mut VecDeque<Next>, begun: Instant) -> io::Result<()> {
+        let is_own = self.shared.has_pending_decision();
+        let mut apply = || {
+            while let Some(next) = ready.pop_front() {
+                self.entry(next?)?;
+                if instant() - begun >= APPLY_STRETCH {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        if is_own { apply() } else { blocking_here(apply) }
+    }
+
+    fn entry(&mut self, (entry, responder): EntryResponder<TypeConfig>) -> io::Result<()> {
+        // An installed snapshot may hold more than its position in the log says.
+        if self.applied.last.is_none_or(|last| last < entry.log_id) {
+            match entry.payload {
+                EntryPayload::Blank => self.put(Vec::new(), entry.log_id, None)?,
+                EntryPayload::Normal(payload) => match Mark::read(&payload.0) {
+                    None => self.decision(&payload.0, entry.log_id)?,
+                    Some(mark) => self.mark(mark, entry.log_id)?,
+                },
+                EntryPayload::Membership(members) => {
+                    let membership = Membership::new(Some(entry.log_id), members);
+                    self.put(Vec::new(), entry.log_id, Some(membership))?;
+                }
+            }
+        }
+        if let Some(responder) = responder {
+            responder.send(());
+        }
+        Ok(())
+    }
+
     /// Ends a mark's entry, which changes no rows, and takes what it asks for.
     fn mark(&mut self, mark: Result<Mark, String>, log_id: LogId) -> io::Result<()> {
         let mark = mark.map_err(|why| self.cannot_apply(log_id, &why))?;
@@ -154,7 +196,9 @@ impl StateMachine {
         }
         let applied = self.encoder.encode(&self.applied)?;
         let tenancies = puts.iter().any(|(key, _)| key.is(Kind::Tenancy));
-        let _alone = self.shared.whole.write();
+        // Readers hold it while they read the disk.
+        let whole = &self.shared.whole;
+        let _alone = whole.try_write().unwrap_or_else(|| blocking_here(|| whole.write()));
         let rows = puts.into_iter().map(|(key, row)| (key.into_bytes(), row.map(Stored)));
         self.shared.state.apply(rows, applied);
         if tenancies {
@@ -196,32 +240,24 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
 
     async fn apply<S>(&mut self, mut entries: S) -> Result<(), io::Error>
     where
-        S: Stream<Item = Result<EntryResponder<TypeConfig>, io::Error>> + Unpin + OptionalSend,
+        S: Stream<Item = Next> + Unpin + OptionalSend,
     {
-        let mut begun = instant();
+        let (mut ready, mut begun) = (VecDeque::new(), instant());
         while let Some(next) = entries.next().await {
-            // The entries of a replay are all ready, and there may be many: heartbeats do not wait for the last of them.
-            if instant() - begun >= APPLY_STRETCH {
-                tokio::task::yield_now().await;
-                begun = instant();
+            ready.push_back(next);
+            while ready.len() < APPLY_READY_MAX
+                && instant() - begun < APPLY_STRETCH
+                && let Some(Some(next)) = entries.next().now_or_never()
+            {
+                ready.push_back(next);
             }
-            let (entry, responder) = next?;
-            // An installed snapshot may hold more than its position in the log says.
-            if self.applied.last.is_none_or(|last| last < entry.log_id) {
-                match entry.payload {
-                    EntryPayload::Blank => self.put(Vec::new(), entry.log_id, None)?,
-                    EntryPayload::Normal(payload) => match Mark::read(&payload.0) {
-                        None => self.decision(&payload.0, entry.log_id)?,
-                        Some(mark) => self.mark(mark, entry.log_id)?,
-                    },
-                    EntryPayload::Membership(members) => {
-                        let membership = Membership::new(Some(entry.log_id), members);
-                        self.put(Vec::new(), entry.log_id, Some(membership))?;
-                    }
+            while !ready.is_empty() {
+                self.apply_ready(&mut ready, begun)?;
+                // The entries of a replay are all ready, and there may be many: heartbeats do not wait for the last of them.
+                if instant() - begun >= APPLY_STRETCH {
+                    tokio::task::yield_now().await;
+                    begun = instant();
                 }
-            }
-            if let Some(responder) = responder {
-                responder.send(());
             }
         }
         Ok(())
@@ -252,12 +288,15 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         self.shared.tenancies.changed();
         self.shared.at(self.applied.last);
         self.shared.check_level().inspect_err(|error| self.shared.failed.set(error.to_string()))?;
-        if !is_new {
-            self.shared.owe_after_snapshot()?;
-        }
-        self.shared.follow_map()?;
-        self.shared.watchers.replaced();
-        self.shared.outbox.count(&self.shared.view()).map_err(io::Error::other)
+        let shared = &self.shared;
+        blocking_here(|| {
+            if !is_new {
+                shared.owe_after_snapshot()?;
+            }
+            shared.follow_map()?;
+            shared.watchers.replaced();
+            shared.outbox.count(&shared.view()).map_err(io::Error::other)
+        })
     }
 
     async fn get_current_snapshot(&mut self) -> Result<Option<Snapshot>, io::Error> {

@@ -2,7 +2,10 @@
 
 use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::channel;
 use std::task::{Context, Wake, Waker};
+use std::thread;
+use std::time::Duration;
 
 use openraft::vote::leader_id_std::CommittedLeaderId;
 use parking_lot::Mutex;
@@ -18,7 +21,7 @@ use crate::group::{GroupOptions, GroupParts, GroupStart, RaftSettings};
 use crate::may_lead::LeadingChange;
 use crate::retention::LogRetention;
 use crate::snapshot::received;
-use crate::types::Entry;
+use crate::types::{Entry, Payload};
 
 /// The state machine of a new group.
 fn machine(data: &DataDir) -> StateMachine {
@@ -58,17 +61,13 @@ fn who_waits_for_an_entry_counts_the_changes_of_records_that_it_makes() {
     let folder = tempfile::tempdir().unwrap();
     let mut machine = machine(&DataDir::open(folder.path()).unwrap());
     let shared = machine.shared();
-    let ensure = EnsureTenancy { key: None, any_approver_address: false, link_auth: None };
-    let body = Body::Catalogue(CatalogueCommand::EnsureTenancy(ensure));
-    let ensure = Command::of_server(TenantId(1), Scope::Catalogue, body);
-    let decided = decide(&[ensure], &shared.view(), Time(1_750_064_400_000)).unwrap();
-    let entry = decided.decision.unwrap().encode();
+    let entry = decided(&shared);
     let notified = Arc::new(Notified { shared: Arc::clone(&shared), changes: Mutex::default() });
     let waker = Waker::from(Arc::clone(&notified));
     let mut applied = shared.applied();
     let mut next = pin!(applied.changed());
     assert!(next.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-    machine.decision(&entry, LogId { leader_id: CommittedLeaderId::new(1), index: 1 }).unwrap();
+    machine.decision(&entry, log_id(1)).unwrap();
     assert_eq!(*notified.changes.lock(), Some(1));
 }
 
@@ -78,7 +77,7 @@ async fn an_installation_waits_for_space_until_the_shard_drains() {
     let full = DiskOptions { min_free_bytes: u64::MAX / 2, reserve_bytes: u64::MAX / 2 };
     let mut machine = machine(&DataDir::open(folder.path()).unwrap().watched(full).unwrap());
     let shared = machine.shared();
-    machine.put(Vec::new(), LogId { leader_id: CommittedLeaderId::new(1), index: 1 }, None).unwrap();
+    machine.put(Vec::new(), log_id(1), None).unwrap();
     let snapshot = received(shared.state.export(&shared.snapshots).unwrap()).unwrap();
     // Another write has found no space.
     assert!(shared.state.waits_for_space(&io::Error::from(io::ErrorKind::StorageFull)));
@@ -89,6 +88,61 @@ async fn an_installation_waits_for_space_until_the_shard_drains() {
     shared.drains.store(true, Ordering::SeqCst);
     let ended = installing.await.unwrap_err();
     assert_eq!(ended.kind(), io::ErrorKind::StorageFull);
+}
+
+fn log_id(index: u64) -> LogId {
+    LogId { leader_id: CommittedLeaderId::new(1), index }
+}
+
+/// The entry of a decision that changes rows.
+fn decided(shared: &Shared) -> Vec<u8> {
+    let ensure = EnsureTenancy { key: None, any_approver_address: false, link_auth: None };
+    let body = Body::Catalogue(CatalogueCommand::EnsureTenancy(ensure));
+    let ensure = Command::of_server(TenantId(1), Scope::Catalogue, body);
+    decide(&[ensure], &shared.view(), Time(1_750_064_400_000)).unwrap().decision.unwrap().encode()
+}
+
+/// Applies an entry on a runtime of one thread while another thread holds what the entry needs, until another task of that
+/// runtime ends this.
+async fn applied_while_held(entry: fn(&Shared) -> Entry, hold: fn(&Shared, &dyn Fn())) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut machine = machine(&DataDir::open(folder.path()).unwrap());
+    let shared = machine.shared();
+    let entry = entry(&shared);
+    let ((held, is_held), (end, ended)) = (channel(), channel());
+    let holder = thread::spawn(move || {
+        hold(&shared, &|| {
+            held.send(()).unwrap();
+            ended.recv_timeout(Duration::from_secs(10)).expect("the entry holds up the other task");
+        });
+    });
+    is_held.recv().unwrap();
+    let applying = tokio::spawn(async move {
+        tokio::spawn(async move { end.send(()) });
+        machine.apply(futures::stream::iter([Ok((entry, None))])).await
+    });
+    applying.await.unwrap().unwrap();
+    holder.join().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_entry_that_waits_for_a_reader_holds_up_no_other_task() {
+    let entry = |_: &Shared| Entry { log_id: log_id(1), payload: EntryPayload::Blank };
+    applied_while_held(entry, |shared, until| shared.view().consistent(|_| until())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_entry_that_waits_for_its_rows_holds_up_no_other_task() {
+    let entry = |shared: &Shared| {
+        let payload = EntryPayload::Normal(Payload(decided(shared).into()));
+        Entry { log_id: log_id(1), payload }
+    };
+    // What reads the rows opens their secrets.
+    let hold = |shared: &Shared, until: &dyn Fn()| {
+        let _ring = shared.ring.write();
+        until();
+    };
+    applied_while_held(entry, hold).await;
 }
 
 #[tokio::test]
@@ -108,8 +162,7 @@ async fn others_have_turns_during_a_replay() {
         while instant() < until {
             std::thread::yield_now();
         }
-        let log_id = LogId { leader_id: CommittedLeaderId::new(1), index };
-        Ok((Entry { log_id, payload: EntryPayload::Blank }, None))
+        Ok((Entry { log_id: log_id(index), payload: EntryPayload::Blank }, None))
     });
     machine.apply(futures::stream::iter(entries)).await.unwrap();
     assert_eq!(machine.last_applied().map(|last| last.index), Some(4));

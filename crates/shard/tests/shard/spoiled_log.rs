@@ -80,6 +80,10 @@ impl GroupLog for SpoiledLog {
         self.log.first_last(group)
     }
 
+    fn is_in_memory(&self, group: GroupId, from: u64) -> bool {
+        self.log.is_in_memory(group, from)
+    }
+
     fn last(&self, group: GroupId) -> Result<Option<LogRecord>, StoreError> {
         self.log.last(group)
     }

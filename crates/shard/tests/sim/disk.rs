@@ -301,6 +301,10 @@ impl GroupLog for MemoryLog {
         self.write(group, Change::Purge(index, meta), done);
     }
 
+    fn is_in_memory(&self, _: GroupId, _: u64) -> bool {
+        true
+    }
+
     fn bytes(&self, group: GroupId) -> u64 {
         self.log(group, |log| log.bytes)
     }

@@ -68,6 +68,9 @@ pub trait GroupLog: Send + Sync + 'static {
     fn read(&self, group: GroupId, range: Range<u64>, max_bytes: usize)
     -> Result<Vec<LogRecord>, StoreError>;
 
+    /// Returns true if [`read`](Self::read) of the records from this index on needs no disk.
+    fn is_in_memory(&self, group: GroupId, from: u64) -> bool;
+
     /// The indexes of the first and last record; `None` if there is no record.
     fn first_last(&self, group: GroupId) -> Result<Option<(u64, u64)>, StoreError>;
 

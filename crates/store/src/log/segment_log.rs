@@ -182,6 +182,11 @@ impl GroupLog for SegmentLog {
         Ok(budget.records)
     }
 
+    fn is_in_memory(&self, group: GroupId, from: u64) -> bool {
+        let view = self.shared.view(group);
+        view.lock().tail_start() <= from
+    }
+
     fn first_last(&self, group: GroupId) -> Result<Option<(u64, u64)>, StoreError> {
         Ok(self.shared.view(group).lock().first_last())
     }

@@ -193,7 +193,9 @@ impl<R: Record> State<R> {
     /// cannot be read.
     #[must_use]
     pub fn rows_on_disk(&self) -> usize {
-        self.0.tables.read().disk().map_or(0, Keyspace::approximate_len)
+        let disk = self.0.tables.read().disk().ok().cloned();
+        // It may wait for a sync of the database, and writers would wait for the tables.
+        disk.as_ref().map_or(0, Keyspace::approximate_len)
     }
 
     /// Records durably in the data folder that removed data has to leave the files.

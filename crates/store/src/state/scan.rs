@@ -119,8 +119,10 @@ impl<R: Record> State<R> {
             changes.retain(|key, _| key <= last);
         }
         let to = last.as_deref().map_or(to, Bound::Included);
-        let keyspace = tables.disk()?;
-        let disk = self.0.store.database()?.snapshot().range(keyspace, stored_range(from, to));
+        let (keyspace, snapshot) = (tables.disk()?.clone(), self.0.store.database()?.snapshot());
+        // A range may wait for a sync of the database, and writers would wait for the tables.
+        drop(tables);
+        let disk = snapshot.range(&keyspace, stored_range(from, to));
         Ok(Stretch { changes, disk, last })
     }
 }
