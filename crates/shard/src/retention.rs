@@ -10,7 +10,8 @@ use switchward_store::DiskLevel;
 use tokio::time::Instant;
 
 use crate::limits::{
-    LOG_AWAY_BYTES_MAX, LOG_AWAY_ENTRIES_MAX, LOG_AWAY_MAX, LOG_BYTES_KEPT, LOG_BYTES_MAX, LOG_ENTRIES_KEPT,
+    LOG_AWAY_BYTES_MAX, LOG_AWAY_ENTRIES_MAX, LOG_AWAY_MAX, LOG_AWAY_SPARE, LOG_BYTES_KEPT, LOG_BYTES_MAX,
+    LOG_ENTRIES_KEPT,
 };
 use crate::log_store::LogStore;
 use crate::types::{LogId, TypeConfig};
@@ -72,7 +73,9 @@ impl Leading {
         let unkept = log.all_but(LOG_ENTRIES_KEPT, LOG_BYTES_KEPT)?;
         let (bytes, entries) = log.size();
         let exceeds = bytes > retention.bytes_max || entries > retention.entries_max;
-        let excess = || log.all_but(retention.entries_max, retention.bytes_max);
+        // A little more than that, so that a log that goes on growing is seldom purged.
+        let less = |most: u64| most - most / LOG_AWAY_SPARE;
+        let excess = || log.all_but(less(retention.entries_max), less(retention.bytes_max));
         let excess = exceeds.then(excess).flatten();
         match self.peers(now) {
             None => excess,
