@@ -295,8 +295,8 @@ fn a_server_that_is_cut_off_raises_no_term() {
     let trio = Trio::open();
     let runtime = callers();
     runtime.block_on(async {
-        let away = NODES[2];
-        trio.leader(1, Some(away)).await;
+        let leader = trio.leader(1, None).await;
+        let away = NODES.into_iter().find(|node| *node != leader).unwrap();
         let raft = trio.shard(away, 1).group().raft();
         let led = |now: &RaftMetrics<TypeConfig>| now.current_leader.is_some();
         raft.wait(Some(PATIENCE)).metrics(led, "it knows a leader").await.unwrap();
