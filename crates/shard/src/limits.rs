@@ -380,6 +380,8 @@ pub const RAFT_THREADS: usize = 1;
 pub const APPLY_STRETCH: Duration = Duration::from_millis(5);
 /// Entries that a replica applies at a stretch at most.
 pub const APPLY_READY_MAX: usize = 256;
+/// A replica takes no further entry for a stretch once those that it has hold this many bytes.
+pub const APPLY_READY_BYTES_MAX: usize = 1024 * 1024;
 /// How long the end of a server waits for Raft's tasks.
 pub const RAFT_END_WAIT: Duration = Duration::from_secs(5);
 /// How often all groups of a cluster are verified, unless somebody says otherwise.

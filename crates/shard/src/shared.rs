@@ -102,6 +102,13 @@ pub(crate) struct PendingDecision {
     pub(crate) puts: Puts,
 }
 
+impl PendingDecision {
+    /// Returns true if it is what this entry decides, and was made on the rows as of `base`.
+    fn is_for(&self, entry: &[u8], base: Option<LogId>) -> bool {
+        self.base == base && self.entry == entry
+    }
+}
+
 pub(crate) fn broken(error: StoreError) -> io::Error {
     io::Error::other(error)
 }
@@ -204,12 +211,12 @@ impl Shared {
     /// Takes the pending decision if it is for this entry and was made on the current rows.
     pub(crate) fn take_pending_decision(&self, entry: &[u8], base: Option<LogId>) -> Option<PendingDecision> {
         let pending = self.pending_decision.lock().take();
-        pending.filter(|pending| pending.base == base && pending.entry == entry)
+        pending.filter(|pending| pending.is_for(entry, base))
     }
 
-    /// Returns true if a decision of this server waits for its entry.
-    pub(crate) fn has_pending_decision(&self) -> bool {
-        self.pending_decision.lock().is_some()
+    /// Returns true if the pending decision is for this entry and was made on the current rows.
+    pub(crate) fn has_pending_decision(&self, entry: &[u8], base: Option<LogId>) -> bool {
+        self.pending_decision.lock().as_ref().is_some_and(|pending| pending.is_for(entry, base))
     }
 
     /// The rows, to read.

@@ -18,7 +18,7 @@ use crate::blocking::{blocking, blocking_here};
 use crate::clock::instant;
 use crate::codec::{Applied, AppliedEncoder};
 use crate::evolved::evolved;
-use crate::limits::{APPLY_READY_MAX, APPLY_STRETCH, DISK_WAIT};
+use crate::limits::{APPLY_READY_BYTES_MAX, APPLY_READY_MAX, APPLY_STRETCH, DISK_WAIT};
 use crate::mark::Mark;
 use crate::metrics::ShardMetrics;
 use crate::record::{Puts, Stored};
@@ -135,10 +135,12 @@ impl StateMachine {
     }
 
     /// Applies entries until none is left or a stretch that began then is over. To read their rows may take as long as the disk
-    /// does to sync, and heartbeats do not wait for it. A decision that was made here needs no reads.
+    /// does to sync, and heartbeats do not wait for it. A decision that waits here for its entry needs no reads.
     fn apply_ready(&mut self, ready: &mut VecDeque<Next>, begun: Instant) -> io::Result<()> {
-        let is_own = self.shared.has_pending_decision();
-        let mut apply = || {
+        if ready.front().is_some_and(|next| self.needs_no_reads(next)) {
+            return ready.pop_front().map_or(Ok(()), |own| self.entry(own?));
+        }
+        blocking_here(|| {
             while let Some(next) = ready.pop_front() {
                 self.entry(next?)?;
                 if instant() - begun >= APPLY_STRETCH {
@@ -146,8 +148,14 @@ impl StateMachine {
                 }
             }
             Ok(())
-        };
-        if is_own { apply() } else { blocking_here(apply) }
+        })
+    }
+
+    /// Returns true for the entry of a decision that this server has made on the current rows.
+    fn needs_no_reads(&self, next: &Next) -> bool {
+        let Ok((entry, _)) = next else { return false };
+        let EntryPayload::Normal(payload) = &entry.payload else { return false };
+        self.shared.has_pending_decision(&payload.0, self.applied.last)
     }
 
     fn entry(&mut self, (entry, responder): EntryResponder<TypeConfig>) -> io::Result<()> {
@@ -209,6 +217,24 @@ impl StateMachine {
     }
 }
 
+/// Takes the entries that are ready, as far as the bounds of one stretch allow.
+fn take_ready(entries: &mut (impl Stream<Item = Next> + Unpin), ready: &mut VecDeque<Next>, begun: Instant) {
+    let mut bytes: usize = ready.iter().map(payload_bytes).sum();
+    while ready.len() < APPLY_READY_MAX
+        && bytes < APPLY_READY_BYTES_MAX
+        && instant() - begun < APPLY_STRETCH
+        && let Some(Some(next)) = entries.next().now_or_never()
+    {
+        bytes += payload_bytes(&next);
+        ready.push_back(next);
+    }
+}
+
+fn payload_bytes(next: &Next) -> usize {
+    let Ok((entry, _)) = next else { return 0 };
+    if let EntryPayload::Normal(payload) = &entry.payload { payload.0.len() } else { 0 }
+}
+
 /// Returns true if an erasure or a deletion begins, of a session or of a tenant.
 fn erases(decision: &Decision) -> bool {
     let mut events = decision.turns.iter().flat_map(|turn| &turn.events);
@@ -245,12 +271,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
         let (mut ready, mut begun) = (VecDeque::new(), instant());
         while let Some(next) = entries.next().await {
             ready.push_back(next);
-            while ready.len() < APPLY_READY_MAX
-                && instant() - begun < APPLY_STRETCH
-                && let Some(Some(next)) = entries.next().now_or_never()
-            {
-                ready.push_back(next);
-            }
+            take_ready(&mut entries, &mut ready, begun);
             while !ready.is_empty() {
                 self.apply_ready(&mut ready, begun)?;
                 // The entries of a replay are all ready, and there may be many: heartbeats do not wait for the last of them.

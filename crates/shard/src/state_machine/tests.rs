@@ -7,6 +7,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
+use bytes::Bytes;
 use openraft::vote::leader_id_std::CommittedLeaderId;
 use parking_lot::Mutex;
 use switchward_engine::decide;
@@ -20,6 +21,7 @@ use super::*;
 use crate::group::{GroupOptions, GroupParts, GroupStart, RaftSettings};
 use crate::may_lead::LeadingChange;
 use crate::retention::LogRetention;
+use crate::shared::PendingDecision;
 use crate::snapshot::received;
 use crate::types::{Entry, Payload};
 
@@ -131,18 +133,43 @@ async fn an_entry_that_waits_for_a_reader_holds_up_no_other_task() {
     applied_while_held(entry, |shared, until| shared.view().consistent(|_| until())).await;
 }
 
+/// An entry whose rows are read before it is applied.
+fn entry_that_reads(shared: &Shared) -> Entry {
+    Entry { log_id: log_id(1), payload: EntryPayload::Normal(Payload(decided(shared).into())) }
+}
+
+/// Holds what reads of rows need: they open secrets.
+fn hold_reads(shared: &Shared, until: &dyn Fn()) {
+    let _ring = shared.ring.write();
+    until();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_entry_that_waits_for_its_rows_holds_up_no_other_task() {
+    applied_while_held(entry_that_reads, hold_reads).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_entry_of_another_leader_holds_up_no_task_although_a_decision_waits_for_its_own() {
     let entry = |shared: &Shared| {
-        let payload = EntryPayload::Normal(Payload(decided(shared).into()));
-        Entry { log_id: log_id(1), payload }
+        let decision = Decision::decode(&decided(shared)).unwrap();
+        let other = Bytes::from_static(b"the entry of a leader that was deposed");
+        shared.set_pending_decision(PendingDecision { entry: other, base: None, decision, puts: Vec::new() });
+        entry_that_reads(shared)
     };
-    // What reads the rows opens their secrets.
-    let hold = |shared: &Shared, until: &dyn Fn()| {
-        let _ring = shared.ring.write();
-        until();
+    applied_while_held(entry, hold_reads).await;
+}
+
+#[tokio::test]
+async fn what_is_ready_is_taken_until_it_has_too_many_bytes() {
+    let next = |bytes: usize| {
+        let payload = EntryPayload::Normal(Payload(vec![0; bytes].into()));
+        Next::Ok((Entry { log_id: log_id(1), payload }, None))
     };
-    applied_while_held(entry, hold).await;
+    let mut ready = VecDeque::from([next(1)]);
+    let mut entries = futures::stream::iter([next(1), next(APPLY_READY_BYTES_MAX), next(1)]);
+    take_ready(&mut entries, &mut ready, instant());
+    assert_eq!(ready.len(), 3, "the last one waits");
 }
 
 #[tokio::test]
