@@ -25,6 +25,9 @@ use crate::limits::LOG_READ_BYTES_MAX;
 use crate::traces::TRACES;
 use crate::types::{Entry, LogId, TypeConfig, Vote};
 
+#[cfg(test)]
+mod tests;
+
 /// One group's part of the shared log.
 #[derive(Clone)]
 pub struct LogStore {
