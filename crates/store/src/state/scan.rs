@@ -204,3 +204,75 @@ pub(super) fn stored_range(from: Bound<&[u8]>, to: Bound<&[u8]>) -> (Bound<Store
     };
     (from, to)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DataDir, GroupId, StateOptions, StateStore};
+    use fjall::AbstractTree as _;
+    use std::{fs, path::Path, sync::mpsc::channel, thread, time::Duration};
+
+    /// A row without content.
+    #[derive(Clone)]
+    struct Empty;
+
+    impl Record for Empty {
+        fn encode(&self, _: &mut Vec<u8>) {}
+
+        fn decode(_: &[u8]) -> Result<Self, String> {
+            Ok(Self)
+        }
+
+        fn weight(&self) -> usize {
+            0
+        }
+
+        fn cache(&self) -> bool {
+            true
+        }
+    }
+
+    /// Returns true if a thread waits whose file in `/proc` this is.
+    fn waits(stat: &Path) -> bool {
+        let stat = fs::read_to_string(stat).unwrap();
+        // The state follows the name, which is in brackets.
+        stat.rsplit(") ").next().is_some_and(|state| state.starts_with('S'))
+    }
+
+    /// Reads while the database's list of tables is locked, as it is while a new table is synced. Returns true if rows
+    /// can be written nevertheless.
+    fn admits_writes(read: fn(&State<Empty>)) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let store = StateStore::open(&DataDir::open(folder.path()).unwrap()).unwrap();
+        let state: State<Empty> = store.group(GroupId(1), &StateOptions::default()).unwrap();
+        let disk = state.0.tables.read().disk().unwrap().clone();
+        let list = disk.tree.get_version_history_lock();
+        let ((begun, begins), reader) = (channel(), state.clone());
+        let reading = thread::spawn(move || {
+            let own = fs::read_link("/proc/thread-self").unwrap();
+            begun.send(Path::new("/proc").join(own).join("stat")).unwrap();
+            read(&reader);
+        });
+        let stat = begins.recv().unwrap();
+        while !waits(&stat) {
+            thread::yield_now();
+        }
+        let admitted = state.0.tables.try_write_for(Duration::from_secs(10)).is_some();
+        drop(list);
+        reading.join().unwrap();
+        admitted
+    }
+
+    #[test]
+    fn a_scan_that_waits_for_the_disk_holds_up_no_writer() {
+        assert!(admits_writes(|state| {
+            let scanned = state.scan(Bound::Unbounded, Bound::Unbounded, 1, |_, _| ControlFlow::Continue(()));
+            scanned.unwrap();
+        }));
+    }
+
+    #[test]
+    fn a_count_of_rows_that_waits_for_the_disk_holds_up_no_writer() {
+        assert!(admits_writes(|state| assert_eq!(state.rows_on_disk(), 0)));
+    }
+}
