@@ -114,6 +114,9 @@ fn spared(unkept: u64, peers: &[Peer], away_max: Duration) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
+    use std::sync::Arc;
+    use switchward_store::{DataDir, GroupId, GroupLog, LogOptions, LogRecord, SegmentLog};
 
     const AWAY_MAX: Duration = Duration::from_secs(600);
 
@@ -143,5 +146,39 @@ mod tests {
     fn nothing_is_kept_for_a_replica_that_is_away_too_long() {
         assert_eq!(spared(90, &[peer(95, 0), peer(40, 601)], AWAY_MAX), Some(90));
         assert_eq!(spared(90, &[peer(95, 0), peer(None, 601)], AWAY_MAX), Some(90));
+    }
+
+    /// The bound of a log: this many entries, or their bytes.
+    const MOST: u64 = 4 * LOG_AWAY_SPARE;
+
+    /// Lets a follower's log grow by one entry after the other. Returns the last entry at each purge, and the last one
+    /// that is removed. `retention` gets the bytes of an entry.
+    fn purges(retention: fn(u64) -> LogRetention) -> Vec<(u64, u64)> {
+        let (folder, group) = (tempfile::tempdir().unwrap(), GroupId(1));
+        let options = LogOptions { on_fatal: Box::new(|error| panic!("{error}")), sync_fault: None };
+        let log = Arc::new(SegmentLog::open(&DataDir::open(folder.path()).unwrap(), options).unwrap());
+        let store = LogStore::new(Arc::clone(&log) as Arc<dyn GroupLog>, group);
+        let (follower, mut purges) = (RaftMetrics::<TypeConfig>::new_initial(2), Vec::new());
+        for index in 1..=2 * MOST {
+            let entry = LogRecord { index, bytes: Bytes::from_static(b"an entry") };
+            log.append(group, vec![entry], Box::new(drop));
+            let (_, entry_bytes) = log.stretch(group, index..index + 1);
+            if let Some(last) = Leading::default().purgeable(&store, &retention(entry_bytes), &follower) {
+                log.purge_to(group, last, Bytes::new(), Box::new(drop));
+                purges.push((index, last));
+            }
+        }
+        purges
+    }
+
+    #[test]
+    fn a_log_at_its_bound_is_purged_by_a_sixteenth_and_not_again_until_it_is_there() {
+        let left = MOST - MOST / 16;
+        let expected: Vec<_> = (MOST + 1..=2 * MOST).step_by(5).map(|index| (index, index - left)).collect();
+        let by_entries = |_: u64| LogRetention { entries_max: MOST, ..LogRetention::default() };
+        assert_eq!(purges(by_entries), expected);
+        let by_bytes =
+            |entry_bytes: u64| LogRetention { bytes_max: MOST * entry_bytes, ..LogRetention::default() };
+        assert_eq!(purges(by_bytes), expected);
     }
 }
