@@ -274,3 +274,30 @@ impl GroupRecords {
 fn missing(group: GroupId, index: u64) -> StoreError {
     StoreError::damaged("log", format!("record {index} of group {} is missing", group.0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::segment::Blocks;
+
+    #[test]
+    fn a_search_in_the_oldest_segment_goes_no_further_than_its_last_live_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut ledger, group) = (Ledger::default(), GroupId(1));
+        for number in [1, 2] {
+            let segment = Segment::make(folder.path(), number, 4096, Blocks::Allocated).unwrap();
+            ledger.add(Arc::new(segment), number);
+        }
+        for (index, segment) in [(1, 1), (2, 2), (3, 1), (4, 2), (5, 1)] {
+            let at = At { offset: 0, bytes: 8 };
+            ledger.apply(segment, group, Change::Record { index, at }).unwrap();
+        }
+        let found = |ledger: &Ledger| -> Vec<u64> {
+            ledger.of_oldest(u64::MAX).into_iter().map(|(_, index, ..)| index).collect()
+        };
+        assert_eq!(found(&ledger), [1, 3, 5]);
+        // If the last record is not counted, it is found only by who looks further.
+        ledger.segments.get_mut(&1).unwrap().live -= 1;
+        assert_eq!(found(&ledger), [1, 3]);
+    }
+}
