@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use switchward_api::v1::{self, GateDecision, ToolDecision};
+use switchward_state::limits::GRANT_KEPT_MS;
 
 use crate::harness::{Harness, tool_call};
+use crate::node::Node;
 use crate::refusal::{Refusal, refused};
+use crate::servers::insist;
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -340,6 +343,37 @@ async fn an_explanation_shows_what_is_used() {
     assert_eq!(used("mcp:web:get").await, ("0.25".into(), "1".into(), true, false));
     harness.authorize(&name, "bash").await;
     assert_eq!(used("bash").await, ("2".into(), "2".into(), false, true));
+    harness.node.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_clock_is_behind_explains_by_the_median() {
+    let harness = Harness::over(Node::start_three_comparing().await).await;
+    harness.deploy(LIMITED).await;
+    let request = v1::StartSessionRequest { definition: "limited".into(), ..Default::default() };
+    let session: v1::StartSessionResponse = harness.ask("agent", "StartSession", &request).await;
+    let name = session.session.expect("a session").name;
+    for _ in 0..2 {
+        harness.authorize(&name, "bash").await;
+    }
+    let gate = harness.authorize(&name, "mcp:mail:send").await.gate;
+    let _: v1::DecideGateResponse =
+        harness.ask("approver", "DecideGate", &decide(&gate, GateDecision::Approve)).await;
+    harness.node.quiet().await;
+    let explained = async |capability: &str| {
+        let request = v1::ExplainDecisionRequest {
+            session: name.clone(),
+            capability: capability.to_owned(),
+            ..v1::ExplainDecisionRequest::default()
+        };
+        let explained: v1::ExplainDecisionResponse = insist(&harness, 2, "ExplainDecision", &request).await;
+        explained.decision()
+    };
+    assert_eq!(explained("bash").await, ToolDecision::Deny, "the limit is reached");
+    assert_eq!(explained("mcp:mail:send").await, ToolDecision::Allow, "an approval is at hand");
+    harness.node.set_third_behind(GRANT_KEPT_MS).await;
+    assert_eq!(explained("bash").await, ToolDecision::Allow, "the limit counts other calls by now");
+    assert_eq!(explained("mcp:mail:send").await, ToolDecision::Ask, "the approval has expired");
     harness.node.end().await;
 }
 

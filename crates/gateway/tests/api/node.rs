@@ -17,7 +17,9 @@ use switchward_gateway::{
     webhooks,
 };
 use switchward_machine::{SessionId, TenantId, Time};
-use switchward_shard::{Cluster, GroupStatus, ManualClock, Payload, RaftSettings, Shard, StateView};
+use switchward_shard::{
+    ClockAgreement, ClockOffset, Cluster, GroupStatus, ManualClock, Payload, RaftSettings, Shard, StateView,
+};
 use switchward_state::catalogue::{
     CatalogueCommand, CreateKey, CreateTenant, EnsureTenancy, FoundCluster, JoinServer, LinkAuth, Role,
     ServerState, SetServerState, Settings, UpdateTenant,
@@ -107,8 +109,25 @@ impl Node {
 
     /// Starts three servers that are one cluster.
     pub(crate) async fn start_three(sign_in: Option<Arc<dyn SignIn>>, raft: RaftSettings) -> Self {
-        let (kept, network) = (Remains::new(), Network::default());
+        Self::start_three_over(Network::default(), sign_in, raft).await
+    }
+
+    /// Starts three servers that are one cluster and compare their clocks, which agree.
+    pub(crate) async fn start_three_comparing() -> Self {
+        let network = Network::default();
+        (1..=3).for_each(|server| set_ahead(&network, server, 0));
+        Self::start_three_over(network, None, PATIENT).await
+    }
+
+    async fn start_three_over(
+        network: Network,
+        sign_in: Option<Arc<dyn SignIn>>,
+        raft: RaftSettings,
+    ) -> Self {
+        let kept = Remains::new();
         let servers = kept.open_three(&network, raft).await;
+        let has_compared = |server: &Server| server.cluster.clock_agreement() != ClockAgreement::Unknown;
+        until("the clocks are compared", async || servers.iter().all(has_compared)).await;
         found(&servers).await;
         let clusters = servers.into_iter().map(|server| server.cluster).collect();
         Self::serving(clusters, Some(network), kept, sign_in).await
@@ -146,6 +165,18 @@ impl Node {
             data,
             tenants: Tenants::default(),
         }
+    }
+
+    /// Tells the third server that the others' clocks are this far ahead of its own, and waits until it leads nothing. No
+    /// clock moves. The servers must compare their clocks.
+    pub(crate) async fn set_third_behind(&self, ms: u64) {
+        let network = self.network.as_ref().expect("three servers");
+        set_ahead(network, 3, i64::try_from(ms).expect("a time"));
+        let (median, third) = (self.cluster.now().after_ms(ms), &self.servers[2].cluster);
+        until("the third server knows the median and leads nothing", async || {
+            third.now_or_median() == median && !third.all().any(Shard::leads)
+        })
+        .await;
     }
 
     /// Waits until each server has applied everything that was answered before: what a tenant uses is shown as far as a
@@ -376,6 +407,12 @@ impl Node {
     pub(crate) async fn end(self) {
         drop(self.stop().await);
     }
+}
+
+/// Sets how far the other two clocks are ahead of a server's, as that server is told.
+fn set_ahead(network: &Network, server: u64, ms: i64) {
+    let others = (1..=3).filter(|other| *other != server);
+    network.set_clock_offsets(server, others.map(|server| ClockOffset { server, ms }).collect());
 }
 
 /// The command that makes a server the first one of a cluster.
