@@ -141,13 +141,10 @@ pub(crate) fn ask(folder: &Path, request: &Request) -> anyhow::Result<Option<Fra
     Ok(Some(Frames::new(BufReader::new(stream))))
 }
 
-/// Sends a request. The error does not wrap the system's: a broken pipe would be taken for a reader of the command's output
-/// that went away, which ends a command with success.
 fn send(stream: &mut UnixStream, request: &Request) -> anyhow::Result<()> {
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
-    let written = io::Write::write_all(stream, &line);
-    written.map_err(|error| anyhow::anyhow!("the server closed the connection: {error}"))
+    io::Write::write_all(stream, &line).context("the server closed the connection")
 }
 
 async fn answer(

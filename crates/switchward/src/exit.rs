@@ -5,6 +5,7 @@ mod refused;
 use http::StatusCode;
 use refused::Refused;
 use serde_json::{Value, json};
+use std::fmt;
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
@@ -75,6 +76,24 @@ fn within(longest: Duration, act: impl FnOnce() + Send + 'static) {
     }
 }
 
+/// Nobody reads the standard output, or the standard error, of this process any more.
+#[derive(Debug)]
+struct OutputClosed;
+
+impl fmt::Display for OutputClosed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the output is closed")
+    }
+}
+
+impl std::error::Error for OutputClosed {}
+
+/// The error of a write to the standard output or the standard error of this process: a closed one ends a command
+/// quietly, see [`Exit::failed`].
+pub(crate) fn unwritten(error: std::io::Error) -> anyhow::Error {
+    if error.kind() == ErrorKind::BrokenPipe { OutputClosed.into() } else { error.into() }
+}
+
 /// The end of a command that did not succeed, or that has a special exit code.
 #[must_use = "an exit does nothing until it is reported"]
 #[derive(Debug)]
@@ -105,10 +124,10 @@ impl Exit {
         Self::new(code, Cause::Reported)
     }
 
-    /// Ends because an operation on this machine failed. A closed pipe is not a failure.
+    /// Ends because an operation on this machine failed. A closed output, see [`unwritten`], is not a failure; any other
+    /// pipe or connection that the other side has closed is one.
     pub(crate) fn failed(error: anyhow::Error) -> Self {
-        let gone = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
-        if error.chain().filter_map(|cause| cause.downcast_ref()).any(gone) {
+        if error.chain().any(|cause| cause.is::<OutputClosed>()) {
             return Self::reported(0);
         }
         Self::new(FAILED, Cause::Ours(format!("{error:#}")))

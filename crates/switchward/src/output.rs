@@ -14,7 +14,7 @@ use switchward_api::{PACKAGE, descriptor_pool};
 use switchward_formats::Finding;
 
 use crate::args::Output;
-use crate::exit::Exit;
+use crate::exit::{Exit, unwritten};
 
 pub(crate) use switchward_messages::clean;
 pub(crate) use table::Table;
@@ -38,9 +38,8 @@ pub(crate) const FAINT: Style = Style::new().dimmed();
 /// The output cannot be written; after a closed pipe, the command ends quietly.
 pub(crate) fn print(text: &str) -> Result<(), Exit> {
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    Ok(written.map_err(unwritten)?)
 }
 
 /// Writes bytes to the standard output as they are.
@@ -49,9 +48,8 @@ pub(crate) fn print(text: &str) -> Result<(), Exit> {
 /// As [`print`].
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Exit> {
     let mut out = std::io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()?;
-    Ok(())
+    let written = out.write_all(bytes).and_then(|()| out.flush());
+    Ok(written.map_err(unwritten)?)
 }
 
 /// Prints the responses of one command.

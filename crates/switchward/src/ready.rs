@@ -4,6 +4,8 @@ use serde::{Serialize, Serializer};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::exit::unwritten;
+
 /// The line of a ready server.
 #[derive(Serialize)]
 pub(crate) struct Ready {
@@ -38,15 +40,22 @@ fn as_text<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&path.to_string_lossy())
 }
 
+/// Prints a value as one line of JSON on the standard output.
+///
+/// # Errors
+/// The standard output cannot be written to.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let line = serde_json::to_string(value)?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(unwritten)
+}
+
 impl Ready {
     /// Prints the line.
     ///
     /// # Errors
     /// The standard output cannot be written to.
     pub(crate) fn print(&self) -> anyhow::Result<()> {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{}", serde_json::to_string(self)?)?;
-        out.flush()?;
-        Ok(())
+        print_json(self)
     }
 }

@@ -25,14 +25,14 @@ use keys::Keys;
 use opening::{Site, delivery, listen, ring};
 use process::KeyCheck;
 pub(crate) use running::server_at;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::pin::Pin;
 use switchward_gateway::ConnectionLimits;
 use switchward_messages::cli::dev as texts;
 
 use crate::args::{DevArgs, DevCommand, Output};
-use crate::exit::Exit;
+use crate::exit::{Exit, unwritten};
 use crate::node::{shards_default, stopped};
 use crate::outbound::DeliveryConfig;
 use crate::ready::Ready;
@@ -140,7 +140,7 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output, stop: Option<Stop
     if output.json() {
         ready.print()?;
     } else {
-        announce(&ready, &contexts, &delivery)?;
+        announce(&ready, &contexts, &delivery).map_err(unwritten)?;
     }
     let served = node.serve(Some(listener), Some(metrics), None, ConnectionLimits::default(), stop).await;
     following.abort();
@@ -150,7 +150,7 @@ async fn serve(args: DevArgs, folder: PathBuf, output: Output, stop: Option<Stop
 }
 
 /// Prints the address, the keys and the next commands.
-fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> anyhow::Result<()> {
+fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
     let at = ready.address.as_deref().unwrap_or_default();
@@ -168,6 +168,5 @@ fn announce(ready: &Ready, contexts: &Written, delivery: &DeliveryConfig) -> any
     words::next(&mut out, contexts)?;
     writeln!(out)?;
     writeln!(out, "{}", texts::HOW_TO_STOP)?;
-    out.flush()?;
-    Ok(())
+    out.flush()
 }

@@ -8,7 +8,7 @@ use switchward_formats::{Compiled, Format, compile_file, render_json};
 use switchward_graph::{Graph, Kind, dot, mermaid, svg};
 
 use crate::args::{GraphArgs, Output, Picture, files};
-use crate::exit::{Exit, FINDINGS};
+use crate::exit::{Exit, FINDINGS, unwritten};
 use crate::output::{findings, print, print_bytes, shell};
 
 /// Draws a definition.
@@ -31,7 +31,7 @@ fn draw(args: &GraphArgs, output: Output) -> Result<(), Exit> {
             Picture::Dot => dot(&graph),
         };
         match &args.to {
-            Some(to) => fs::write(to, text).map_err(|error| unwritten(to, &error))?,
+            Some(to) => fs::write(to, text).map_err(|error| unwritten_file(to, &error))?,
             None => return print_bytes(text.as_bytes()),
         }
     }
@@ -67,7 +67,7 @@ fn unsound(name: &str, compiled: &Compiled, bytes: &[u8], output: Output) -> Res
         print(&format!("{}\n", render_json(name, compiled.format, &compiled.findings)))
     } else {
         let found = findings(&compiled.findings, bytes);
-        anstream::stderr().lock().write_all(found.as_bytes()).map_err(Exit::from)
+        anstream::stderr().lock().write_all(found.as_bytes()).map_err(|error| unwritten(error).into())
     };
     printed.or_else(Exit::unless_output_closed)?;
     Err(Exit::reported(FINDINGS))
@@ -79,7 +79,7 @@ fn too_large(message: &str, path: &Path) -> Exit {
         .next(format!("switchward graph {path} --as dot"))
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> Exit {
+fn unwritten_file(path: &Path, error: &std::io::Error) -> Exit {
     Exit::failed(anyhow::anyhow!("failed to write {}: {error}", path.display()))
 }
 

@@ -79,15 +79,21 @@ fn retry_delay_is_shown() {
 
 #[test]
 fn a_reader_that_went_away_is_no_failure() {
-    let gone = anyhow::Error::from(std::io::Error::from(ErrorKind::BrokenPipe)).context("failed to write");
+    let gone = unwritten(ErrorKind::BrokenPipe.into()).context("failed to write");
     assert_eq!(Exit::failed(gone).0.code, 0);
+    let full = unwritten(ErrorKind::StorageFull.into());
+    assert_eq!(Exit::failed(full).0.code, 1);
     assert_eq!(Exit::failed(anyhow::anyhow!("odd")).0.code, 1);
 }
 
 #[test]
 fn only_a_closed_output_is_passed_over() {
-    let gone = std::io::Error::from(ErrorKind::BrokenPipe);
-    assert!(Exit::from(gone).unless_output_closed().is_ok());
+    let gone = || std::io::Error::from(ErrorKind::BrokenPipe);
+    assert!(Exit::from(unwritten(gone())).unless_output_closed().is_ok());
+    let other = Exit::failed(anyhow::Error::from(gone()).context("failed to send a request"));
+    assert!(other.message().starts_with("failed to send a request: "), "{other:?}");
+    assert!(other.unless_output_closed().is_err(), "the pipe was not the command's output");
+    assert!(Exit::from(gone()).unless_output_closed().is_err());
     for exit in [Exit::reported(DENIED), Exit::failed(anyhow::anyhow!("odd"))] {
         assert!(exit.unless_output_closed().is_err());
     }

@@ -106,7 +106,7 @@ mod tests {
         assert!(show(answer(&[]), Output::Text).is_ok());
         let exit = show(answer(&["a", "b"]), Output::Text).unwrap_err();
         assert_eq!(exit.message(), "a; b");
-        let closed = Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into());
+        let closed = Err(crate::exit::unwritten(std::io::ErrorKind::BrokenPipe.into()).into());
         assert_eq!(end(closed, &["a".to_owned()]).unwrap_err().message(), "a", "nobody reads what was done");
         let refused = show(Answer::Refused { message: "no".to_owned() }, Output::Json).unwrap_err();
         assert_eq!(refused.message(), "no");

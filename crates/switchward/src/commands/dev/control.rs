@@ -184,9 +184,7 @@ pub(super) fn call(folder: &Path, request: &Request) -> anyhow::Result<Option<An
     stream.set_read_timeout(Some(ANSWER_MAX))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
-    // Not wrapped: a broken pipe would be taken for a reader of the command's output that went away.
-    let written = stream.write_all(&line);
-    written.map_err(|error| anyhow::anyhow!("the development cluster has ended: {error}"))?;
+    stream.write_all(&line).context("the development cluster has ended")?;
     let mut answer = String::new();
     let read = StdReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer);
     read.context("the development cluster does not answer")?;

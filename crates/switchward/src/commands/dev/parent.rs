@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use serde::Serialize;
 use std::future::pending;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use switchward_messages::cli::dev as texts;
 use switchward_store::write_secret;
@@ -23,10 +23,10 @@ use super::process::ended_in_words;
 use super::running::Running;
 use super::{data_folder, start_logging, words};
 use crate::args::{DevArgs, Output};
-use crate::exit::Exit;
+use crate::exit::{Exit, unwritten};
 use crate::node::{shards_default, stopped};
 use crate::outbound::{DeliveryConfig, RedisConfig};
-use crate::ready::Ready;
+use crate::ready::{Ready, print_json};
 use crate::reload::hangups;
 use crate::{private, runtime, tls};
 
@@ -215,16 +215,14 @@ fn announce(
     };
     let ready = ReadyCluster { first, servers };
     if output.json() {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{}", serde_json::to_string(&ready)?)?;
-        out.flush()?;
+        print_json(&ready)?;
     } else {
-        show(&ready, &contexts, &cluster.delivery)?;
+        show(&ready, &contexts, &cluster.delivery).map_err(unwritten)?;
     }
     Ok(Some(contexts))
 }
 
-fn show(ready: &ReadyCluster, contexts: &Written, delivery: &DeliveryConfig) -> anyhow::Result<()> {
+fn show(ready: &ReadyCluster, contexts: &Written, delivery: &DeliveryConfig) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     let (bold, reset) = (anstyle::Style::new().bold(), anstyle::Reset);
     writeln!(out, "{bold}Switchward{reset} {}", texts::cluster_ready(ready.servers.len()))?;
@@ -244,6 +242,5 @@ fn show(ready: &ReadyCluster, contexts: &Written, delivery: &DeliveryConfig) -> 
     }
     writeln!(out)?;
     writeln!(out, "{}", texts::HOW_TO_STOP_ALL)?;
-    out.flush()?;
-    Ok(())
+    out.flush()
 }
