@@ -6,7 +6,7 @@ use crate::{
 use std::{
     fs::{self, File, TryLockError},
     io::{self, BufWriter, Write},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -37,9 +37,10 @@ impl BackupFolder {
         let temporary = path.with_file_name(name);
         remove_leftover(&temporary)?;
         fs::DirBuilder::new().mode(0o700).create(&temporary).map_err(failed("create", &temporary))?;
-        let lock = File::open(&temporary).map_err(failed("open", &temporary))?;
-        // Some file systems have no locks.
-        let _locked = lock.try_lock();
+        // Another backup may have taken it for a leftover in between.
+        let Some(lock) = locked(&temporary)? else {
+            return Err(StoreError::FolderExists { path: temporary });
+        };
         make_dir(&temporary.join(QUARANTINE))?;
         Ok(Self { path: path.to_path_buf(), temporary, file: None, written: Vec::new(), _lock: lock })
     }
@@ -75,11 +76,35 @@ fn remove_leftover(folder: &Path) -> Result<(), StoreError> {
     if !folder.is_dir() || !entries(folder)?.iter().all(ours) {
         return Err(StoreError::FolderExists { path: folder.to_path_buf() });
     }
-    let lock = File::open(folder).map_err(failed("open", folder))?;
-    if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
+    if locked(folder)?.is_none() {
         return Err(StoreError::FolderExists { path: folder.to_path_buf() });
     }
     fs::remove_dir_all(folder).map_err(failed("remove", folder))
+}
+
+/// Locks a folder; `None` if another backup has it.
+fn locked(folder: &Path) -> Result<Option<File>, StoreError> {
+    match File::open(folder) {
+        Ok(opened) => lock(opened, folder),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("open", folder)(error)),
+    }
+}
+
+/// Locks a folder that was opened; `None` if another backup holds its lock, or has removed it since it was opened: what is at
+/// its path then belongs to that one.
+fn lock(opened: File, folder: &Path) -> Result<Option<File>, StoreError> {
+    // Some file systems have no locks.
+    if matches!(opened.try_lock(), Err(TryLockError::WouldBlock)) {
+        return Ok(None);
+    }
+    let ours = opened.metadata().map_err(failed("open", folder))?;
+    match folder.symlink_metadata() {
+        Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => Ok(Some(opened)),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("open", folder)(error)),
+    }
 }
 
 impl BackupSink for BackupFolder {
@@ -114,5 +139,29 @@ impl Drop for BackupFolder {
             // A later backup removes what cannot be removed now.
             let _ignored = fs::remove_dir_all(&self.temporary);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_locked_by_one_backup_and_only_as_long_as_it_is_there() {
+        let at = tempfile::tempdir().unwrap();
+        let folder = at.path().join("b.incomplete");
+        assert!(locked(&folder).unwrap().is_none(), "another one has removed it");
+        fs::create_dir(&folder).unwrap();
+        let other = locked(&folder).unwrap().unwrap();
+        assert!(locked(&folder).unwrap().is_none(), "another one holds it");
+        let opened = File::open(&folder).unwrap();
+        // The other one takes it for a leftover, removes it, and begins its own backup.
+        fs::remove_dir(&folder).unwrap();
+        drop(other);
+        fs::create_dir(&folder).unwrap();
+        let running = locked(&folder).unwrap().unwrap();
+        assert!(lock(opened, &folder).unwrap().is_none(), "the folder there is not the one that was opened");
+        drop(running);
+        assert!(locked(&folder).unwrap().is_some());
     }
 }
