@@ -31,7 +31,7 @@ mod work;
 
 use talk::Talk;
 
-use super::offline;
+use super::offline::{self, Purpose};
 use crate::args::{
     ClientCommand, ClockCommand, ClusterCall, Keys, KeysCommand, On, Output, TenantArgs, TenantCommand,
     WorkCommand,
@@ -137,7 +137,7 @@ async fn keys(on: On<Keys>, output: Output) -> Result<(), Exit> {
 async fn tenants(on: On<TenantArgs>, output: Output) -> Result<(), Exit> {
     match on.what.what {
         TenantCommand::Create(create) if create.data_dir.is_some() || create.config.is_some() => {
-            offline::create_tenant(create, output).await
+            offline::create_tenant(create, Purpose::NewTenant, output).await
         }
         what @ (TenantCommand::Create(_)
         | TenantCommand::Get(_)

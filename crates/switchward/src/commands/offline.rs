@@ -24,9 +24,13 @@ use crate::output::Printer;
 use crate::private;
 
 /// Creates a tenant and its first admin key.
-pub(super) async fn create_tenant(create: CreateTenant, output: Output) -> Result<(), Exit> {
+pub(super) async fn create_tenant(
+    create: CreateTenant,
+    purpose: Purpose,
+    output: Output,
+) -> Result<(), Exit> {
     let folder = ServerFolder::find(create.data_dir, create.config.as_ref())?;
-    let server = Stopped::open(&folder, Purpose::NewTenant, create.shards.or(folder.shards)).await?;
+    let server = Stopped::open(&folder, purpose, create.shards.or(folder.shards)).await?;
     server.have_keys(output)?;
     let wanted = v1::Tenant {
         display_name: create.display_name.unwrap_or_default(),
@@ -111,6 +115,8 @@ fn closed(data: &Path, error: std::io::Error) -> Exit {
 /// What a command wants of the data folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
+    /// The first tenant of a new cluster is created, before the folder becomes that of its first server.
+    FirstTenant,
     /// A tenant is created.
     NewTenant,
     /// An admin key is created.
@@ -211,15 +217,18 @@ impl Stopped {
     }
 }
 
-/// The error of a folder of a server of a cluster. What a majority of the other servers has acknowledged may be missing in it,
-/// even if the server voted, and nothing that is written into one folder alone is agreed on.
+/// The error of a folder of a server of a cluster, which may never have started. What a majority of the other servers has
+/// acknowledged may be missing in it, even if the server voted, and nothing that is written into one folder alone is agreed on.
 fn of_member(data: &DataDir, member: &ClusterIdentity, purpose: Purpose) -> Exit {
     let folder = data.path().display();
-    let message = format!(
-        "the data folder {folder} belongs to {member}: a stopped server of a cluster may lack steps that were acknowledged"
-    );
+    let message = match purpose {
+        Purpose::FirstTenant => format!("the data folder {folder} belongs to {member} already"),
+        Purpose::NewTenant | Purpose::NewKey | Purpose::Backup | Purpose::Secrets => format!(
+            "the data folder {folder} belongs to {member}: a stopped server of a cluster may lack steps that were acknowledged"
+        ),
+    };
     Exit::conflict(message).next(match purpose {
-        Purpose::NewTenant => {
+        Purpose::FirstTenant | Purpose::NewTenant => {
             "start the server, and run `switchward tenant create NAME` with an admin key of its first tenant"
         }
         Purpose::NewKey => {

@@ -209,7 +209,14 @@ fn the_folder_of_a_stopped_server_of_a_cluster_is_refused_with_what_to_do() {
     let refused = run(["cluster", "join", "--config", &config]).with_code(2);
     assert!(refused.err.contains("server 1 joins no cluster: it founds one"), "{refused:?}");
     assert!(!at.path().join("data").exists(), "nothing is made");
-    run(["cluster", "init", "--config", &config, "--tenant", "acme"]).with_code(0);
+    let init = ["cluster", "init", "--config", config.as_str(), "--tenant", "acme"];
+    run(init).with_code(0);
+    let again = run(init).with_code(4);
+    assert!(
+        again.err.contains("belongs to server 1 of cluster ") && again.err.contains(" already"),
+        "{again:?}"
+    );
+    assert!(!again.err.contains("may lack steps"), "it has never started: {again:?}");
     let backup = path("backup");
     for (words, remedy) in [
         (vec!["backup", backup.as_str()], "on a server of the cluster that runs"),

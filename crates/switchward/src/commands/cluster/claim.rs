@@ -6,7 +6,7 @@ use std::path::Path;
 use switchward_messages::cli::cluster as texts;
 use switchward_store::{ClusterIdentity, DataDir};
 
-use super::super::offline;
+use super::super::offline::{self, Purpose};
 use crate::args::{ClusterInit, ClusterJoin, CreateTenant, Output};
 use crate::config::{self, Config};
 use crate::exit::Exit;
@@ -41,7 +41,8 @@ pub(super) fn init(init: ClusterInit, output: Output) -> Result<(), Exit> {
                 config: init.config,
                 shards: None,
             };
-            let made = runtime::make()?.block_on(offline::create_tenant(create, output));
+            let made =
+                runtime::make()?.block_on(offline::create_tenant(create, Purpose::FirstTenant, output));
             made.or_else(Exit::unless_output_closed)?;
         }
         None if !is_used(&config.data_dir) && config.tenants.is_empty() => {
