@@ -24,6 +24,11 @@ const LIBRARIES: &str = "openraft=error,fjall=warn,lsm_tree=warn,lsm_tree::compa
                          fjall::compaction=off,fjall::db=off,fjall::file=off,fjall::flush=off,\
                          fjall::journal=off,html5ever=error";
 
+/// The filter of what openraft says beside each call of a node that has stopped, unless a filter names openraft. The caller
+/// gets it as an error, and a node that was not told to stop says why itself. Without it a server that ends in order, while
+/// another one still calls it, would log an error.
+const CALLS_OF_RAFT: &str = "openraft::raft=off";
+
 /// Ends the export of traces in order when it is dropped.
 pub(crate) struct Telemetry(Option<SdkTracerProvider>);
 
@@ -44,7 +49,11 @@ const TRACED: &str =
 
 /// The filter of a level, or of a filter such as `info,switchward_shard=debug,openraft=info`.
 fn filter(level: &str) -> anyhow::Result<EnvFilter> {
-    let libraries = if level == "off" { "off" } else { LIBRARIES };
+    let libraries = match level {
+        "off" => "off".to_owned(),
+        level if level.contains("openraft") => LIBRARIES.to_owned(),
+        _ => format!("{LIBRARIES},{CALLS_OF_RAFT}"),
+    };
     let filter = EnvFilter::try_new(format!("{libraries},{level}"));
     filter.with_context(|| format!("log.level: {level:?} is neither a level nor a filter"))
 }
@@ -109,6 +118,7 @@ mod tests {
             tracing::info!(target: "openraft::raft", "elected");
             tracing::warn!(target: "openraft::core::raft_core", "ignored");
             tracing::error!(target: "openraft::core::raft_core", "stopped");
+            tracing::error!(target: "openraft::raft::raft_inner", "called");
             tracing::info!(target: "fjall::db", "opened");
             tracing::error!(target: "fjall::db", "repeated");
             tracing::error!(target: "fjall::journal::writer", "repeated");
@@ -156,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_filter_that_names_a_library_has_its_way() {
-        assert_eq!(logged("warn,openraft=info"), "elected ignored stopped crashed");
+        assert_eq!(logged("warn,openraft=info"), "elected ignored stopped called crashed");
         assert_eq!(logged("openraft=off,fjall=off"), "");
         assert!(filter("loud,,=").is_err());
     }
