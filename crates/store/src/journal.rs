@@ -8,14 +8,15 @@
 //! can be restored from the log, and the reader of the database sees how far it goes. Damage to what was synced is an
 //! error that names the position.
 //!
-//! A journal is synced before the next one is begun, so that only the newest one can have been torn. How much of
-//! the one that was synced last was synced is known, with the digest of its bytes: the checksum of a batch leaves
+//! A journal is synced before the next one is begun, so that in general only the newest one can have been torn. How much
+//! of the one that was synced last was synced is known, with the digest of its bytes: the checksum of a batch leaves
 //! its sequence number out.
 //!
 //! What follows may be whole in memory and not on disk, if a sync failed and the process ended: the kernel takes the
 //! pages for written then, and the next sync says nothing about them. So it is written and synced again before
 //! anything is read from the database: the log is purged up to what a sync has made durable. A journal may even have
-//! been followed by another one after its sync had failed.
+//! been followed by another one after its sync had failed; if a power cut has torn it, all later ones are removed, since
+//! their batches follow those that are cut off.
 
 mod follower;
 
@@ -26,7 +27,7 @@ use crate::{
 pub(crate) use follower::Follower;
 use std::{
     cmp::Ordering,
-    fs::File,
+    fs::{self, File},
     io::{self, BufReader, Read},
     ops::Range,
     os::unix::fs::FileExt as _,
@@ -65,8 +66,8 @@ impl Synced {
     }
 }
 
-/// Cuts a torn end off the newest journal in `folder`, and makes all batches durable that are left. Nothing is
-/// changed before all of them are known to be sound.
+/// Cuts a torn end off the journals in `folder`, with all that follows it, and makes all batches durable that are left.
+/// Nothing is changed before all of them are known to be sound.
 ///
 /// # Errors
 /// [`StoreError::Damaged`], with the position, if something is not as it was written that was synced; if a journal
@@ -86,13 +87,30 @@ fn repair_with(
     journals.sort();
     let newest = journals.last().map(|(number, _)| *number);
     check_number(folder, newest, synced)?;
-    let sound = journals
-        .into_iter()
-        .map(|(number, path)| Sound::read(number, path, synced, Some(number) == newest))
-        .collect::<Result<Vec<_>, _>>()?;
+    let (mut sound, mut journals) = (Vec::new(), journals.into_iter());
+    for (number, path) in journals.by_ref() {
+        let journal = Sound::read(number, path, synced)?;
+        let is_torn = journal.found.broken.is_some();
+        sound.push(journal);
+        if is_torn {
+            break;
+        }
+    }
+    // Before the torn one is cut: another restart must not find them after a journal that looks whole.
+    remove(folder, journals.map(|(_, path)| path))?;
     sound.iter().try_for_each(|journal| journal.settle(synced, sync))?;
     // The process may have ended before the entry of the newest one was durable.
     if sound.is_empty() { Ok(()) } else { sync_dir(folder) }
+}
+
+/// Removes the journals that follow a torn one, durably.
+fn remove(folder: &Path, later: impl Iterator<Item = PathBuf>) -> Result<(), StoreError> {
+    for path in later {
+        fs::remove_file(&path).map_err(failed("remove", &path))?;
+        tracing::warn!(path = %path.display(), "removed an unsynced journal, since an older one was torn");
+        sync_dir(folder)?;
+    }
+    Ok(())
 }
 
 /// A journal that is as it was written, except for a torn end.
@@ -104,15 +122,15 @@ struct Sound {
 }
 
 impl Sound {
-    /// Reads a journal. Fails if something is not as it was written that was synced: that is all of it, unless it
-    /// is the newest one.
-    fn read(number: u64, path: PathBuf, synced: Synced, is_newest: bool) -> Result<Self, StoreError> {
-        let synced = if number == synced.journal { synced } else { Synced::default() };
+    /// Reads a journal. Fails if something is not as it was written that was synced: that is all of it, if a later one was
+    /// synced.
+    fn read(number: u64, path: PathBuf, synced: Synced) -> Result<Self, StoreError> {
+        let here = if number == synced.journal { synced } else { Synced::default() };
         let file = File::options().read(true).write(true).open(&path).map_err(failed("open", &path))?;
-        let found = read(&file, synced.bytes).map_err(failed("read", &path))?;
-        found.check(&path, synced)?;
-        if !is_newest && let Some(start) = found.broken {
-            return Err(broken(&path, start, "it is broken"));
+        let found = read(&file, here.bytes).map_err(failed("read", &path))?;
+        found.check(&path, here)?;
+        if let Some(start) = found.broken.filter(|start| *start < synced.bytes_of(number)) {
+            return Err(broken(&path, start, "it is broken, and a later one was synced"));
         }
         Ok(Self { number, path, file, found })
     }

@@ -1,6 +1,6 @@
 use super::*;
 use fjall::{Database, KeyspaceCreateOptions, PersistMode};
-use std::{cell::RefCell, fs, os::unix::fs::MetadataExt as _, time::SystemTime};
+use std::{cell::RefCell, os::unix::fs::MetadataExt as _, time::SystemTime};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Returns the bytes of a journal of three batches of which two are synced, and how much that is.
@@ -176,4 +176,42 @@ fn an_older_journal_that_lost_what_was_synced_is_reported() {
     assert!(error.contains(&expected), "{error}");
     assert!(error.contains("3.jnl: it was synced, and is missing"), "{error}");
     repair(root.path(), Synced { journal: 4, ..synced }).unwrap();
+}
+
+/// Its sync failed, another one was begun after a sync that succeeded without having written anything, and then the power was
+/// cut.
+#[test]
+fn an_older_journal_that_was_torn_takes_all_later_ones_with_it() {
+    let (whole, synced) = journal();
+    let [_, second, third, end] = starts(&whole)[..] else { panic!("{:?}", starts(&whole)) };
+    let names = ["3.jnl", "4.jnl", "5.jnl"];
+    for (marked, at, left) in [
+        (Synced::default(), end - 1, Some(third)),
+        (Synced::default(), third - 1, Some(second)),
+        (Synced { journal: 3, ..synced }, end - 1, Some(third)),
+        (Synced { journal: 3, ..synced }, third - 1, None),
+        (Synced { journal: 4, ..synced }, end - 1, None),
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name);
+        for name in names {
+            fs::write(path(name), &whole).unwrap();
+        }
+        let mut torn = whole.clone();
+        torn[at] ^= 1;
+        fs::write(path("3.jnl"), &torn).unwrap();
+        // A restart that cannot sync what it has cut is followed by another one.
+        let failing = |_: &File| -> io::Result<()> { Err(io::Error::other("the disk is gone")) };
+        repair_with(root.path(), marked, &failing).unwrap_err();
+        let repaired = repair(root.path(), marked);
+        let found = names.map(|name| fs::read(path(name)).ok());
+        if let Some(left) = left {
+            repaired.unwrap();
+            assert_eq!(found, [Some(whole[..left].to_vec()), None, None], "{marked:?} {at}");
+        } else {
+            let error = repaired.unwrap_err().to_string();
+            assert!(error.contains("3.jnl: it "), "{error}");
+            assert_eq!(found, [Some(torn), Some(whole.clone()), Some(whole.clone())], "{marked:?} {at}");
+        }
+    }
 }

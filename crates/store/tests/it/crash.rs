@@ -285,19 +285,31 @@ fn a_state_that_was_torn_anywhere_is_an_earlier_one() {
     }
 }
 
-/// An older journal was synced before the newer one was begun, whose batches are useless without the older ones.
+/// The batches of a newer journal are useless without those of an older one.
 #[test]
-fn damage_to_an_older_journal_of_a_state_is_reported_with_its_position() {
+fn damage_to_an_older_journal_of_a_state_is_reported_if_it_was_synced_and_ends_the_state_otherwise() {
     // Inside a value, and the tag before one.
     for (offset, bytes) in [(PAGE as isize, PAGE), (-30, 1)] {
-        let root = tempfile::tempdir().unwrap();
-        flushed(root.path());
-        let folder = root.path().join("state");
-        fs::copy(folder.join("0.jnl"), folder.join("1.jnl")).unwrap();
-        punch(&folder.join("0.jnl"), b'b', offset, bytes);
-        let Err(error) = StateStore::open(&DataDir::open(root.path()).unwrap()) else { panic!("it opened") };
-        let StoreError::Damaged { what: "journal", detail } = &error else { panic!("{error}") };
-        assert!(detail.contains("the batch at byte") && detail.contains("state/0.jnl"), "{detail}");
+        for is_synced in [true, false] {
+            let root = tempfile::tempdir().unwrap();
+            let looks = flushed(root.path());
+            if is_synced {
+                open_state(root.path()).persist().unwrap();
+            }
+            let [older, newer] = ["0.jnl", "1.jnl"].map(|name| root.path().join("state").join(name));
+            fs::copy(&older, &newer).unwrap();
+            punch(&older, b'b', offset, bytes);
+            if !is_synced {
+                let state = open_state(root.path());
+                assert_eq!((state.applied(), rows(&state)), looks[1]);
+                assert!(!newer.exists());
+                continue;
+            }
+            let opened = StateStore::open(&DataDir::open(root.path()).unwrap());
+            let Err(error) = opened else { panic!("it opened") };
+            let StoreError::Damaged { what: "journal", detail } = &error else { panic!("{error}") };
+            assert!(detail.contains("the batch at byte") && detail.contains("state/0.jnl"), "{detail}");
+        }
     }
 }
 
