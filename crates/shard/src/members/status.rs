@@ -233,6 +233,7 @@ fn group(number: u64, placed: Vec<u64>, reports: &Reports) -> GroupStatus {
     let replicas: BTreeMap<u64, ReplicaReport> =
         reports.iter().filter_map(|(server, reported)| Some((*server, of_group(reported)?))).collect();
     let leading = replicas.iter().filter(|(_, report)| report.leads).max_by_key(|(_, report)| report.term);
+    let leading = leading.or_else(|| elected(&replicas));
     // Without a leader, the replica of the latest term knows best.
     let best = leading.or_else(|| replicas.iter().max_by_key(|(_, report)| (report.term, report.last)));
     let (voters, learners) =
@@ -250,6 +251,17 @@ fn group(number: u64, placed: Vec<u64>, reports: &Reports) -> GroupStatus {
         learners,
         last_index,
     }
+}
+
+/// The replica that a majority of its voters names as the leader of the latest term. It has been elected and does not yet know
+/// that it leads, such as right after a transfer.
+fn elected(replicas: &BTreeMap<u64, ReplicaReport>) -> Option<(&u64, &ReplicaReport)> {
+    let term = replicas.values().map(|report| report.term).max()?;
+    let names = |report: &ReplicaReport, leader: u64| report.term == term && report.leader == Some(leader);
+    replicas.iter().find(|(server, report)| {
+        let of = |voter: &&u64| replicas.get(*voter).is_some_and(|report| names(report, **server));
+        names(report, **server) && report.voters.iter().filter(of).count() * 2 > report.voters.len()
+    })
 }
 
 fn replica(
@@ -349,6 +361,20 @@ mod tests {
             seen.replicas.iter().map(|replica| (replica.server, replica.applied, replica.lag)).collect();
         assert_eq!(lags, [(1, Some(9), Some(0)), (2, Some(9), Some(0)), (3, None, Some(3))]);
         assert_eq!(seen.replicas[2].silent_ms, Some(30));
+    }
+
+    #[test]
+    fn a_leader_that_was_just_elected_is_seen_once_most_voters_name_it() {
+        let named = |term| {
+            let follower = Follower { server: 2, matched: Some(8), silent_ms: None };
+            reported(report(false, term, vec![follower]))
+        };
+        let seen = group(1, vec![1, 2], &Reports::from([(1, named(4)), (2, named(4))]));
+        assert_eq!(seen.leader, Some(1));
+        assert_eq!(seen.replicas.iter().map(|one| one.lag).collect::<Vec<_>>(), [Some(0), Some(2), None]);
+        for reports in [vec![(1, named(4))], vec![(1, named(4)), (2, named(5))]] {
+            assert_eq!(group(1, vec![1, 2], &reports.into_iter().collect()).leader, None);
+        }
     }
 
     #[test]
