@@ -90,6 +90,9 @@ pub const ROW_BYTES_MAX: usize = 64 * MIB;
 pub const APPLIED_BYTES_MAX: usize = MIB;
 /// The assumed memory of a row beyond its key and its own weight.
 pub const ROW_OVERHEAD_BYTES: usize = 128;
+/// What a changed row takes beyond that until it is written: its key and its position, in the order of the keys. A node of the
+/// tree is filled to two thirds.
+pub const ROW_ORDER_BYTES: usize = 96;
 /// The clean cache of a group, unless configured.
 pub const CLEAN_BYTES_DEFAULT: usize = 64 * MIB;
 /// Keys of a group that are known to have no row, so that the disk is not asked again; about 150 bytes of memory each.

@@ -1,7 +1,7 @@
 use super::{Record, RowKey};
 use crate::{
     StoreError,
-    limits::{KEY_BYTES_MAX, ROW_OVERHEAD_BYTES},
+    limits::{KEY_BYTES_MAX, ROW_ORDER_BYTES, ROW_OVERHEAD_BYTES},
 };
 use bytes::Bytes;
 use fjall::Keyspace;
@@ -13,6 +13,7 @@ use std::{collections::BTreeMap, mem, ops::Bound, sync::Arc};
 #[derive(Clone)]
 pub(super) struct Change<R> {
     pub(super) row: Option<R>,
+    /// Its memory in any map, bytes.
     pub(super) bytes: usize,
 }
 
@@ -44,6 +45,7 @@ impl<R: Record> Rows<R> {
         match self.changes.entry(key) {
             Entry::Occupied(mut known) => self.bytes -= known.insert(change).bytes,
             Entry::Vacant(new) => {
+                self.bytes += ROW_ORDER_BYTES;
                 self.order.insert(RowKey::from_slice(new.key()), new.index());
                 new.insert(change);
             }
@@ -205,6 +207,15 @@ mod tests {
         }
     }
 
+    /// A row whose key has one byte, without its own weight.
+    const ROW_BYTES: usize = ROW_OVERHEAD_BYTES + ROW_ORDER_BYTES + 1;
+
+    #[test]
+    fn the_order_of_the_keys_takes_what_is_counted_for_it() {
+        let entry = mem::size_of::<(RowKey, usize)>();
+        assert!((entry * 4 / 3..=entry * 2).contains(&ROW_ORDER_BYTES), "an entry has {entry} bytes");
+    }
+
     #[test]
     fn rows_have_the_order_of_their_keys_and_their_last_change() {
         let mut rows = Rows::default();
@@ -224,6 +235,11 @@ mod tests {
         assert_eq!(rows.range(from, to).map(names).collect::<Vec<_>>(), all[1..3]);
         let (none, to) = (Bound::Unbounded, Bound::Excluded(&b"b"[..]));
         assert_eq!(rows.range(none, to).map(names).collect::<Vec<_>>(), all[..1]);
-        assert_eq!((rows.len(), rows.bytes()), (4, 4 * (ROW_OVERHEAD_BYTES + 1) + 5 + 4 + 1));
+        assert_eq!((rows.len(), rows.bytes()), (4, 4 * ROW_BYTES + 5 + 4 + 1));
+        assert_eq!(
+            rows.get(b"c").unwrap().bytes,
+            ROW_OVERHEAD_BYTES + 1 + 1,
+            "without the order of the keys"
+        );
     }
 }
