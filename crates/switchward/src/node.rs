@@ -35,7 +35,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::backup::restore::{Restored, Restoring};
 use crate::control::Control;
-use crate::exit::end_process;
+use crate::exit::{end_process, limit_stop};
 use crate::key_ring::{KeyRingLocation, explained};
 use crate::mail_config::Incoming;
 use crate::mail_in::MailListeners;
@@ -245,7 +245,7 @@ impl Node {
     }
 
     /// Serves until `stop` is done, then finishes what is open and writes down what is in memory. Without a listener, clients
-    /// are answered only through other processes of the cluster.
+    /// are answered only through other processes of the cluster. The process must end then, see [`limit_stop`].
     pub(crate) async fn serve(
         self,
         listener: Option<TcpListener>,
@@ -267,6 +267,7 @@ impl Node {
         let sweeper = Sweeper::start(self.api.clone());
         let stop = async move {
             stop.await;
+            limit_stop();
             health.set_not_ready().await;
             if let Some(calls) = calls {
                 calls.stop();

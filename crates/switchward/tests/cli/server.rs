@@ -6,15 +6,18 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
 use switchward_testkit::within;
 use tempfile::TempDir;
 
-use crate::support::{Ended, Process, deploy_gate, private, program};
+use crate::support::{Ended, Process, deploy_gate, private, program, repository};
 
 pub(crate) const ADMIN_KEY: &str =
     "swk_0123456789abcdef_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 /// An address of no network here: a server that uses the file's value fails to listen.
 const NOT_MINE: &str = "192.0.2.1:7400";
+/// A process that has got SIGTERM must have ended after this time.
+const STOP_MAX: Duration = Duration::from_secs(20);
 
 /// A folder with a certificate, a key of the tenant acme, and a configuration that names both.
 pub(crate) struct Site(TempDir);
@@ -155,6 +158,26 @@ fn a_server_keeps_what_it_took_behind_tls_and_stops_in_order() {
     let kept: Value = server.run(&trusted, &["get", "release-42", "-o", "json"]).with_code(0).json();
     assert_eq!(kept["session"]["at"][0], "env-check");
     assert!(Path::new(&site.path("data")).is_dir());
+}
+
+/// A disk that does not answer holds up what the server writes last.
+#[test]
+fn a_server_whose_disk_is_stuck_ends_in_time() {
+    let site = Site::new();
+    let (library, hold) = (site.path("hold-sync.so"), site.path("hold"));
+    let source = repository("crates/switchward/tests/it/cluster_faults/hold-sync.c");
+    let mut compiler = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compiler.args(["-shared", "-fPIC", "-O1", "-o", &library]).arg(source).arg("-ldl");
+    assert!(compiler.status().expect("there is a C compiler").success());
+    let mut command = site.plain("127.0.0.1:0");
+    let server = Running::of(command.env("LD_PRELOAD", &library).env("HOLD_SYNC_FILE", &hold));
+    fs::write(&hold, server.pid().to_string()).expect("a file");
+    let asked = Instant::now();
+    let (log, code) = server.stop();
+    assert!(asked.elapsed() < STOP_MAX, "{:?}: {log}", asked.elapsed());
+    assert_eq!(code, Some(1), "{log}");
+    let said = log.lines().last().unwrap_or_default();
+    assert!(said.starts_with("switchward: the stop took longer than 17 seconds"), "{log}");
 }
 
 #[test]
