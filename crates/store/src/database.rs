@@ -13,7 +13,8 @@
 //!   version names, and any version but the current one, is removed at the next opening. So no file is read whose
 //!   sync has failed, except for a journal: `journal.rs` writes it again.
 //! - The folder of a new keyspace is synced, and not its entry in the one above: that is done here.
-//! - After a failed write or sync every later write fails (`Poisoned`).
+//! - After a failed write or sync every later write fails (`Poisoned`). What failed is returned if a caller did it, and
+//!   logged if a thread of the database did.
 //! - Damage in the middle of a journal that hits an entry's tag, and not its content, cuts off silently all
 //!   that follows in this journal: `journal.rs` finds it.
 

@@ -3,6 +3,7 @@
 
 use crate::{
     StoreError,
+    error::GaveUp,
     limits::{
         DISK_FLOOR_BYTES, DISK_LOOK, DISK_LOOK_LOW, DISK_NEARLY_FULL_BYTES, DISK_REMEMBERED, DISK_STARVED,
         DISK_STARVED_BYTES, SPACE_REFUSALS_MAX,
@@ -287,8 +288,7 @@ impl Disk {
     /// Returns true if the database below has given up, and the disk was recently full.
     pub(crate) fn gave_up(&self, error: &(dyn Error + 'static)) -> bool {
         let mut causes = causes(error);
-        let gave_up = |cause: &fjall::Error| matches!(cause, fjall::Error::Poisoned);
-        if !causes.any(|cause| cause.downcast_ref().is_some_and(gave_up)) {
+        if !causes.any(|cause| cause.is::<GaveUp>()) {
             return false;
         }
         self.look();

@@ -178,10 +178,35 @@ impl StoreError {
     }
 }
 
+/// The database has given up after a write or a sync that failed. If that was one of its own thread, nobody was returned the
+/// error: fjall has logged it, under `fjall::worker_pool`.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error(
+    "the database has taken no writes since one failed; an ERROR line before this one says why it failed"
+)]
+pub(crate) struct GaveUp;
+
 /// The system's error, if there is one behind it: fjall's own words would only repeat it.
 fn cause(error: fjall::Error) -> Arc<dyn Error + Send + Sync> {
+    if matches!(error, fjall::Error::Poisoned) {
+        return Arc::new(GaveUp);
+    }
     if let fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) = error {
         return Arc::new(error);
     }
     Arc::new(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_gave_up_says_where_the_cause_is() {
+        let error = StoreError::database("flush rows")(fjall::Error::Poisoned);
+        let source = error.source().unwrap().to_string();
+        assert!(source.contains("an ERROR line before this one") && !source.contains("Poisoned"), "{source}");
+        let error = StoreError::database("flush rows")(fjall::Error::Io(io::Error::from_raw_os_error(5)));
+        assert!(error.source().unwrap().to_string().contains("(os error 5)"));
+    }
 }

@@ -134,11 +134,13 @@ impl Loaded {
         );
         ensure!(status.code().is_some_and(|code| code != 0), "it ended with {status}");
         // The disk fails the tables, too, of which the database below the rows says something itself.
-        let lines: Vec<&str> =
-            said.lines().filter(|line| !line.contains(" ERROR fjall::worker_pool: ")).collect();
+        let (of_database, lines): (Vec<&str>, Vec<&str>) =
+            said.lines().partition(|line| line.contains(" ERROR fjall::worker_pool: "));
         let [line] = lines.as_slice() else { bail!("it said {} lines: {said}", lines.len()) };
         ensure!(line.starts_with("switchward: failed to "), "it said {line:?}");
-        ensure!(line.contains("(os error "), "it does not say why: {line:?}");
+        let said_before = line.contains("an ERROR line before this one says why")
+            && of_database.iter().any(|line| line.contains("Os { code: "));
+        ensure!(line.contains("(os error ") || said_before, "it does not say why: {said}");
         Ok(self)
     }
 
