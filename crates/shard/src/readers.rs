@@ -1,6 +1,7 @@
 //! Readers who wait until the rows of a shard are known to be the newest ones. Those who come together share one
 //! question.
 
+use std::future::ready;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::Failure;
@@ -23,13 +24,7 @@ impl<T: Clone + Send + 'static> Readers<T> {
         Q: Fn() -> A + Send + Sync + 'static,
         A: Future<Output = Confirmed<T>> + Send + 'static,
     {
-        let (sender, mut waiting) = mpsc::channel(READS_WAITING_MAX);
-        tokio::spawn(async move {
-            while let Some(round) = gather(&mut waiting).await {
-                answer(round, &question().await);
-            }
-        });
-        Self(sender)
+        Self::start(move |round| answer(round, question()))
     }
 
     /// As [`asking_in_turn`](Self::asking_in_turn), but a question does not wait for the answers to those before it, so
@@ -39,11 +34,21 @@ impl<T: Clone + Send + 'static> Readers<T> {
         Q: Fn() -> A + Send + Sync + 'static,
         A: Future<Output = Confirmed<T>> + Send + 'static,
     {
+        Self::start(move |round| {
+            tokio::spawn(answer(round, question()));
+            ready(())
+        })
+    }
+
+    /// Starts a task that asks a question for those who have come, and waits for what `ask` returns before the next one.
+    fn start<D>(ask: impl Fn(Vec<Waiting<T>>) -> D + Send + Sync + 'static) -> Self
+    where
+        D: Future<Output = ()> + Send + 'static,
+    {
         let (sender, mut waiting) = mpsc::channel(READS_WAITING_MAX);
         tokio::spawn(async move {
             while let Some(round) = gather(&mut waiting).await {
-                let asked = question();
-                tokio::spawn(async move { answer(round, &asked.await) });
+                ask(round).await;
             }
         });
         Self(sender)
@@ -80,7 +85,9 @@ async fn gather<T>(waiting: &mut mpsc::Receiver<Waiting<T>>) -> Option<Vec<Waiti
     Some(round)
 }
 
-fn answer<T: Clone>(round: Vec<Waiting<T>>, confirmed: &Confirmed<T>) {
+/// Answers the readers with what a question is answered with.
+async fn answer<T: Clone>(round: Vec<Waiting<T>>, question: impl Future<Output = Confirmed<T>>) {
+    let confirmed = question.await;
     for reader in round {
         // A reader may have gone.
         let _gone = reader.send(confirmed.clone());
