@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-/// The library that holds the syncs of a process; the tests of clusters stall disks with it, too.
+/// The library that holds the syncs of a process, of whatever file or folder; the tests of clusters stall disks with it, too.
 const SOURCE: &str = include_str!("../../../switchward/tests/it/cluster_faults/hold-sync.c");
 /// How often a disk stalls, and for how long.
 const EVERY: Duration = Duration::from_secs(1);
