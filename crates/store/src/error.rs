@@ -178,8 +178,8 @@ impl StoreError {
     }
 }
 
-/// The database has given up after a write or a sync that failed. If that was one of its own thread, nobody was returned the
-/// error: fjall has logged it, under `fjall::worker_pool`.
+/// The database has given up after a write or a sync that failed. If a thread of its own had made
+/// it, no caller has got the error: fjall has logged it, under `fjall::worker_pool`.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error(
     "the database has taken no writes since one failed; an ERROR line before this one says why it failed"

@@ -157,6 +157,7 @@ impl<R: Record> Drop for Flush<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::empty::Empty;
     use crate::{
         DataDir, GroupId, RowKey, StateOptions, StateStore, files::failed, limits::SPACE_REFUSALS_MAX,
     };
@@ -165,26 +166,6 @@ mod tests {
         io,
         ops::{Bound, ControlFlow},
     };
-
-    /// A row without content.
-    #[derive(Clone)]
-    struct Empty;
-
-    impl Record for Empty {
-        fn encode(&self, _: &mut Vec<u8>) {}
-
-        fn decode(_: &[u8]) -> Result<Self, String> {
-            Ok(Self)
-        }
-
-        fn weight(&self) -> usize {
-            0
-        }
-
-        fn cache(&self) -> bool {
-            true
-        }
-    }
 
     /// Applies an entry and freezes its row.
     fn frozen(state: &State<Empty>, name: &'static str) -> Flush<Empty> {

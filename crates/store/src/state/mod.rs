@@ -10,6 +10,8 @@
 
 mod clean;
 mod cut;
+#[cfg(test)]
+mod empty;
 mod exchange;
 mod flush;
 mod gate;

@@ -208,29 +208,10 @@ pub(super) fn stored_range(from: Bound<&[u8]>, to: Bound<&[u8]>) -> (Bound<Store
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::empty::Empty;
     use crate::{DataDir, GroupId, StateOptions, StateStore};
     use fjall::AbstractTree as _;
     use std::{fs, path::Path, sync::mpsc::channel, thread, time::Duration};
-
-    /// A row without content.
-    #[derive(Clone)]
-    struct Empty;
-
-    impl Record for Empty {
-        fn encode(&self, _: &mut Vec<u8>) {}
-
-        fn decode(_: &[u8]) -> Result<Self, String> {
-            Ok(Self)
-        }
-
-        fn weight(&self) -> usize {
-            0
-        }
-
-        fn cache(&self) -> bool {
-            true
-        }
-    }
 
     /// Returns true if a thread waits whose file in `/proc` this is.
     fn waits(stat: &Path) -> bool {
