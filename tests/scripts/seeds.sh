@@ -48,7 +48,7 @@ began=$(date +%s)
 export "${name}_SEEDS=$seeds"
 {
     "$@" 2>&1 && : >"$work/passed"
-} | tee "$work/output" | grep -v "^counted$tab" || true
+} | tee "$work/output" | grep --line-buffered -v "^counted$tab" || true
 took=$(($(date +%s) - began))
 
 grep "^counted$tab" "$work/output" >"$work/new" || true
