@@ -9,6 +9,7 @@ use super::calls::{Answer, Caller, Line, Repeat};
 use super::harness::Cluster;
 use super::plan::{Kind, SERVERS, Step};
 use crate::disk::Unsynced;
+use crate::site::Redis;
 
 /// A fault that has no effect for so long was not injected.
 const SEEN_MAX: Duration = Duration::from_secs(60);
@@ -166,7 +167,7 @@ async fn start_later(cluster: &Cluster, servers: &[u64], step: &Step) -> anyhow:
 /// Kills Redis, and starts it again with its append-only file.
 async fn kill_redis(cluster: &Cluster, step: &Step) -> anyhow::Result<()> {
     let mut redis = cluster.redis.lock().await;
-    ensure!(redis.keys().await? > 0, "the servers have nothing in Redis");
+    something_in(&redis).await?;
     redis.kill().await?;
     ensure!(redis.keys().await.is_err(), "Redis still answers");
     sleep(step.lasts).await;
@@ -175,10 +176,15 @@ async fn kill_redis(cluster: &Cluster, step: &Step) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Waits until the servers have something in Redis: an earlier fault may have emptied it, with no server up since then.
+async fn something_in(redis: &Redis) -> anyhow::Result<()> {
+    until("the servers have something in Redis", async || Ok(redis.keys().await? > 0)).await
+}
+
 /// Deletes everything in Redis.
 async fn flush_redis(cluster: &Cluster) -> anyhow::Result<()> {
     let redis = cluster.redis.lock().await;
-    ensure!(redis.keys().await? > 0, "the servers have nothing in Redis");
+    something_in(&redis).await?;
     redis.ask("FLUSHALL").await.map(drop)
 }
 
