@@ -198,6 +198,7 @@ impl Caller {
                 state: state.into(),
                 answer: "yes".into(),
                 note: NOTE.into(),
+                address: None,
                 expected_sequence: None,
                 request_id: id(at + 1),
             };

@@ -169,7 +169,7 @@ fn carried_out(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
 fn dispatch(turn: &mut Turn<'_, '_>) -> Result<Reply, Stop> {
     delete_tenant::check(turn)?;
     let mut reply = carry_out(turn)?;
-    if turn.next.is_some() {
+    if !turn.moves.is_empty() {
         driver::run(turn)?;
         reply.moved_to(turn.session()?.sequence);
     }

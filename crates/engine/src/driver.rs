@@ -10,7 +10,7 @@ use switchward_state::{ReadRows as _, ViewError};
 
 use crate::acts::{self, Ran, operate};
 use crate::approval::gates;
-use crate::next::Next;
+use crate::next::{Move, Next};
 use crate::run::guards::{GuardResult, Looked};
 use crate::run::leave::{exit_on, void};
 use crate::run::{events, faults};
@@ -22,13 +22,26 @@ const ARROW_BYTES: usize = 4;
 
 /// Does what a command has left to do, until nothing moves any more.
 pub(crate) fn run(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
-    while let Some((run, next)) = turn.next.take() {
+    while let Some(Move { run, entry, next, asker }) = turn.moves.pop_front() {
+        if moved_on(turn, run, entry)? {
+            continue;
+        }
+        if asker.is_some() {
+            turn.asker = asker;
+        }
         drive(turn, run, next)?;
     }
     Ok(())
 }
 
-/// Goes on until nothing moves any more: into a child that begins, at a child's end in the run that called it, and with
+/// Whether a run has ended or left its entry since this was to be its next move.
+fn moved_on(turn: &Turn<'_, '_>, run: RunId, entry: Option<u32>) -> Result<bool, Stop> {
+    let Some(entry) = entry else { return Ok(false) };
+    let at = turn.run(run)?;
+    Ok(at.ending.is_some() || at.entry != entry)
+}
+
+/// Goes on until nothing of this run moves any more: into a child that begins, at a child's end in the run that called it, and with
 /// the end of a session's run into the next one.
 fn drive(turn: &mut Turn<'_, '_>, run: RunId, next: Next) -> Result<(), Stop> {
     let (mut run, mut next) = (run, next);
@@ -106,17 +119,14 @@ fn judged(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Next, Stop> {
 /// The first exit whose guard holds, of all that the end of the body may take, or of those that listen to events. The
 /// walk stops at one that only a judge can decide until the judge has answered.
 fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Result<Option<Next>, Stop> {
-    let listens = |exit: &&Exit| match exit.on {
-        Trigger::Auto { event: too } => too || !event,
-        Trigger::Answer(_) | Trigger::Port(_) => false,
-    };
-    if !node.exits.iter().any(|exit| listens(&exit)) {
+    let exits = tried_exits(node, turn.run(run)?.act, event);
+    if exits.is_empty() {
         return Ok(None);
     }
     let looked = Looked::at(turn, run)?;
     let before = turn.run(run)?.choice.clone();
     let known = before.as_ref().map(|choice| choice.judged.as_slice()).unwrap_or_default();
-    for (at, exit) in node.exits.iter().enumerate().filter(|(_, exit)| listens(exit)) {
+    for (at, exit) in exits {
         let at = position(at)?;
         let verdict = looked.verdict(at, &exit.guard, known, &mut turn.patterns);
         // An unknown part of it would count as one that does not hold.
@@ -139,6 +149,19 @@ fn choose(turn: &mut Turn<'_, '_>, run: RunId, node: &Node, event: bool) -> Resu
         turn.emit(RunEvent::ChoiceOver { run })?;
     }
     Ok(None)
+}
+
+/// The exits that are tried, in their order, each with its position: those that need no name, and after the end of work
+/// whose result need not name an exit, the only one that it could have named.
+fn tried_exits(node: &Node, act: ActIx, event: bool) -> Vec<(usize, &Exit)> {
+    let all = || node.exits.iter().enumerate();
+    let listens = |exit: &Exit| match exit.on {
+        Trigger::Auto { event: too } => too || !event,
+        Trigger::Answer(_) | Trigger::Port(_) | Trigger::Agent(_) => false,
+    };
+    let lone = !event && node.acts.get(usize::from(act.0)).is_some_and(|act| act.kind.takes_lone_exit());
+    let named = all().filter(|(_, exit)| lone && exit.agent().is_some());
+    all().filter(|&(_, exit)| listens(exit)).chain(named).collect()
 }
 
 /// The nodes that a drain goes round, in their order: all of them, or of very many the first and how many more there are.
@@ -202,6 +225,10 @@ fn settle(turn: &mut Turn<'_, '_>, run: RunId, port: Port) -> Result<Next, Stop>
             Ok(Next::Rest)
         }
         NoExit::End(ending) => Ok(Next::End(ending.clone(), EndComment::default())),
+        NoExit::Fail(EndReason::NoTransition) => {
+            let cause = FaultCause::NoTransition { state: node.name.clone() };
+            Ok(Next::End(Ending::failed(EndReason::NoTransition), cause.into()))
+        }
         NoExit::Fail(reason) => Ok(Next::End(Ending::failed(*reason), EndComment::default())),
     }
 }

@@ -91,6 +91,8 @@ pub(crate) struct WorkRows {
     pub(crate) machine: Arc<Machine>,
     /// The run's data; `None` if it has none.
     pub(crate) data: Option<SharedRow<Data>>,
+    /// All that the run reads, if it is one of several children and reads its parent's data, too.
+    pub(crate) seen: Option<Data>,
     /// The user's last message; `None` if there is none.
     pub(crate) said: Option<SharedRow<LastMessage>>,
     /// The session that it is of; `None` if that is gone.
@@ -125,6 +127,8 @@ enum LoadedForm {
         said: Option<SharedRow<LastMessage>>,
         #[n(4)]
         session: Option<AnsweredSession>,
+        #[n(5)]
+        seen: Option<Data>,
     },
 }
 
@@ -140,8 +144,8 @@ pub fn encode_loaded(loaded: &Loaded) -> Option<Vec<u8>> {
             let (root, leaf) = (root.digest, leaf.map(|leaf| leaf.digest));
             LoadedForm::Position { session, root, leaf, text, reply_token }
         }
-        LoadedRows::Work(WorkRows { item, run, machine: _, data, said, session }) => {
-            LoadedForm::Work { item, run, data, said, session }
+        LoadedRows::Work(WorkRows { item, run, machine: _, data, seen, said, session }) => {
+            LoadedForm::Work { item, run, data, said, session, seen }
         }
     };
     Some(framed(FORM, &form))
@@ -175,11 +179,11 @@ impl SentRows {
                 let (session, text, reply_token) = (session.clone(), text.clone(), reply_token.clone());
                 LoadedRows::Position(PositionRows { session, root, leaf, text, reply_token })
             }
-            LoadedForm::Work { item, run, data, said, session } => {
+            LoadedForm::Work { item, run, data, said, session, seen } => {
                 let Some(machine) = rows.machine(tenant, run.machine)? else { return Ok(None) };
                 let (item, run, data) = (item.clone(), run.clone(), data.clone());
-                let (said, session) = (said.clone(), session.clone());
-                LoadedRows::Work(WorkRows { item, run, machine, data, said, session })
+                let (seen, said, session) = (seen.clone(), said.clone(), session.clone());
+                LoadedRows::Work(WorkRows { item, run, machine, data, seen, said, session })
             }
         };
         Ok(Some(Loaded(Some(Arc::new(found)))))

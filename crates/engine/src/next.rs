@@ -3,6 +3,19 @@
 use switchward_machine::{ActIx, Ending, ExitIx, NodeIx, Port, RunId};
 use switchward_state::run::{Deferral, EndComment, Fault};
 
+/// What a command or an act has left to the driver: what one run does next.
+pub(crate) struct Move {
+    /// The run that moves.
+    pub(crate) run: RunId,
+    /// The entry of the run that it is for; nothing happens if the run has left it or has ended by then. `None` if nothing
+    /// comes before it.
+    pub(crate) entry: Option<u32>,
+    /// What the run does.
+    pub(crate) next: Next,
+    /// Who asks for what follows, if it is not the one who has asked for the moves before it.
+    pub(crate) asker: Option<String>,
+}
+
 /// What a run does next.
 pub(crate) enum Next {
     /// The run moves to this node.
@@ -46,6 +59,7 @@ impl From<Deferral> for Next {
             Deferral::Fault(fault) => Self::Fault(fault),
             Deferral::Chosen(names) => Self::Chosen(names),
             Deferral::Begin => Self::Begin(ActIx(0)),
+            Deferral::Try(exit) => Self::Try(exit),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The working object of one command.
 
+use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
 use switchward_expr::{Fuel, Patterns};
@@ -11,7 +12,7 @@ use switchward_state::approval::{MailKey, MailToken, Settled, TokenUse};
 use switchward_state::catalogue::{Directory, Tenancy};
 use switchward_state::delivery::{DeliveryEvent, Effect, EffectBody, EffectSource};
 use switchward_state::limits::{CALL_DEPTH_MAX, EVENT_FUEL, TURN_FUEL};
-use switchward_state::run::Run;
+use switchward_state::run::{Run, RunAddress};
 use switchward_state::session::{Removing, ReplyMark, Session};
 use switchward_state::work::{OpenItemBody, WorkEvent};
 use switchward_state::{
@@ -19,7 +20,8 @@ use switchward_state::{
 };
 
 use crate::budget::Budget;
-use crate::next::Next;
+use crate::next::{Move, Next};
+use crate::run::address::Active;
 use crate::stamp::Stamp;
 use crate::working::Working;
 
@@ -64,8 +66,8 @@ pub(crate) struct Turn<'a, 'b> {
     pub(crate) asker: Option<String>,
     /// The trace that what happens belongs to: the caller's, else that of what has ended before it.
     pub(crate) trace: Option<String>,
-    /// What is left to do for the driver.
-    pub(crate) next: Option<(RunId, Next)>,
+    /// What is left to do for the driver, in its order.
+    pub(crate) moves: VecDeque<Move>,
 }
 
 impl<'a, 'b> Turn<'a, 'b> {
@@ -83,7 +85,7 @@ impl<'a, 'b> Turn<'a, 'b> {
             trail: Vec::new(),
             asker: None,
             trace: command.trace.clone(),
-            next: None,
+            moves: VecDeque::new(),
         }
     }
 
@@ -107,8 +109,19 @@ impl<'a, 'b> Turn<'a, 'b> {
 
     /// Leaves it to the driver what a run does next, once the command has done its own part.
     pub(crate) fn go(&mut self, run: RunId, next: impl Into<Next>) {
-        debug_assert!(self.next.is_none(), "a command moves one run");
-        self.next = Some((run, next.into()));
+        self.moves.push_back(Move { run, entry: None, next: next.into(), asker: None });
+    }
+
+    /// As [`go`](Self::go), for one of several runs: it moves if those before it leave it where it stands now.
+    pub(crate) fn go_if_there(
+        &mut self,
+        run: RunId,
+        next: impl Into<Next>,
+        asker: Option<String>,
+    ) -> Result<(), ViewError> {
+        let entry = Some(self.run(run)?.entry);
+        self.moves.push_back(Move { run, entry, next: next.into(), asker });
+        Ok(())
     }
 
     /// A fact: it is applied at once, so that what comes later in the turn reads what is true.
@@ -170,10 +183,42 @@ impl<'a, 'b> Turn<'a, 'b> {
         self.rows.run(self.tenant(), self.session_id()?, run)
     }
 
-    /// The only active leaf of the active root: what a command is about that names nothing open.
+    /// The run that the command is about, if it names nothing open: the only active leaf, or the one of its address.
     pub(crate) fn leaf(&self) -> Result<RunId, Stop> {
+        let session = self.session()?;
+        Ok(self.active(&session)?.of_command(&session, self.command)??)
+    }
+
+    /// The same; if the command has no address, of several active leaves the one that stands at this node.
+    pub(crate) fn leaf_at(&self, node: Option<&String>) -> Result<RunId, Stop> {
+        let session = self.session()?;
+        let (active, address) = (self.active(&session)?, self.command.address.as_ref());
+        match node.filter(|_| address.is_none()) {
+            Some(node) if active.leaves(2)?.len() > 1 => {
+                let address = RunAddress { node: Some(node.clone()), ..RunAddress::default() };
+                Ok(active.one(Some(&address))??)
+            }
+            Some(_) | None => Ok(active.of_command(&session, self.command)??),
+        }
+    }
+
+    /// The active leaves that the command may be about: all of them, or the one of its address.
+    pub(crate) fn leaves(&self) -> Result<Vec<RunId>, Stop> {
+        if self.command.address.is_some() {
+            return Ok(vec![self.leaf()?]);
+        }
+        Ok(self.active(&*self.session()?)?.leaves(usize::MAX)?)
+    }
+
+    /// The active runs of its session.
+    pub(crate) fn active(&self, session: &Session) -> Result<Active<'_>, ViewError> {
+        Ok(Active::of(self.rows, self.tenant(), self.session_id()?, session))
+    }
+
+    /// The only active leaf, or the run that waits for several children.
+    pub(crate) fn stem(&self) -> Result<RunId, Stop> {
         let root = self.session()?.root;
-        Ok(self.rows.leaf(self.tenant(), self.session_id()?, root)?)
+        Ok(self.rows.stem(self.tenant(), self.session_id()?, root)?)
     }
 
     /// The mark of the reply token of a run's node, if it takes events from outside and the token can be read like data.

@@ -7,9 +7,11 @@ use memory::{Rows, sealed};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use switchward_engine::{decide, evolve};
+use switchward_expr::Logic;
 use switchward_formats::{Format, compile_file};
 use switchward_machine::{
-    CalleeKind, Decision, Digest, Input, Machine, RunId, SessionId, Status, TenantId, Time,
+    Act, ActKind, Attempts, CalleeKind, Decision, Dialect, Digest, Guard, Input, Machine, Op, RunId,
+    SessionId, Status, TenantId, Time, Write,
 };
 use switchward_state::approval::{ApprovalCommand, DecideGate, RecordReply};
 use switchward_state::catalogue::{CatalogueCommand, Deploy, InstallMachine, InstallTenancy, Role, Tenancy};
@@ -350,5 +352,54 @@ fn a_missing_callee_is_no_missing_workflow_unless_the_machine_calls_it_one() {
         let body = Body::Catalogue(CatalogueCommand::Deploy(deploy));
         let deployed = Shard::of(&[]).execute("admin", Scope::Catalogue, body).expect_err("it is missing");
         assert_eq!((deployed.reason, deployed.facts), known);
+    }
+}
+
+/// A shard with a session of this machine that begins with these data.
+fn begun(machine: &Machine, input: &Value) -> Shard {
+    let mut shard = Shard::of(&[machine]);
+    let input = input.to_string().into_bytes();
+    shard.start(Start { input, ..start(machine.digest()) }).expect("it starts");
+    shard
+}
+
+/// A strict node waits for no other attempt if a value is absent; any other fault of its templates is tried again.
+#[test]
+fn a_strict_node_fails_at_once_if_a_value_is_absent() {
+    let strict = |value: &str| {
+        let mut machine = compiled(TALK);
+        let write = Op::Write(Write { key: "made".into(), value: value.into() });
+        machine.nodes[0].acts = vec![Act { kind: ActKind::Do(vec![write]), then: Vec::new() }];
+        machine.nodes[0].attempts = Attempts { max: 2, backoff_ms: 60_000 };
+        machine.nodes[0].dialect = Dialect::Strict;
+        machine
+    };
+    let machine = strict(r#"{"it": "{{order.id}}", "as": "{gathered.order}"}"#);
+    let shard = begun(&machine, &json!({"order": {"id": 7}}));
+    assert_eq!(shard.data(1)["made"], json!({"it": 7, "as": "{gathered.order}"}));
+    for data in [json!({}), json!({"order": {"id": null}})] {
+        let shard = begun(&machine, &data);
+        assert_eq!(
+            (shard.session().status, &shard.data(1)["made"]),
+            (Status::Failed, &json!(null)),
+            "{data}"
+        );
+    }
+    assert_ne!(begun(&strict("no JSON"), &json!({})).session().status, Status::Failed, "it is tried again");
+}
+
+#[test]
+fn logic_that_cannot_be_evaluated_takes_no_exit() {
+    let mut machine = compiled(TALK);
+    let exit = &mut machine.nodes[0].exits[0];
+    let logic = Logic::guard_json(r#"{">": [{"var": "order.total"}, 100]}"#).expect("it is a guard");
+    exit.guard = Guard::Logic(logic);
+    exit.ops = vec![Op::Write(Write { key: "left".into(), value: "true".into() })];
+    for (total, left, fails) in
+        [(json!(120), json!(true), false), (json!(5), json!(null), false), (json!("many"), json!(null), true)]
+    {
+        let shard = begun(&machine, &json!({"order": {"total": total}}));
+        let known = (shard.data(1)["left"].clone(), shard.session().status == Status::Failed);
+        assert_eq!(known, (left, fails), "{total}");
     }
 }

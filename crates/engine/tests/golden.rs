@@ -50,6 +50,7 @@ fn parts_of_answers_have_the_form_in_which_they_were_sent_first() {
         status: Status::Waiting,
         at: "ready".into(),
         parent: None,
+        label: None,
     };
     let reach = Reach {
         unreached: vec!["kim@example.com".into()],

@@ -49,6 +49,7 @@ impl Rows {
             actor,
             settings,
             trace: None,
+            address: None,
             body,
         };
         let decided = decide(&[command], self, Time(1_000)).expect("the rows can be read");

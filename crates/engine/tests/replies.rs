@@ -91,6 +91,7 @@ impl Harness {
             actor: Actor { subject: "kim".into(), role: self.role },
             settings: Settings::default(),
             trace: None,
+            address: None,
             body,
         };
         let mut decided = decide(&[command], &self.rows, self.now).unwrap();

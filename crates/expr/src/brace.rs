@@ -17,9 +17,12 @@ pub struct Braces {
     parts: Vec<Part>,
 }
 
+/// A piece of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+pub(crate) enum Part {
+    /// Stands for itself.
     Text(String),
+    /// Stands for a value of the data.
     Reference(Path),
 }
 
@@ -38,28 +41,7 @@ impl Braces {
     /// Parses a template. Every text is a valid template.
     #[must_use]
     pub fn parse(source: &str) -> Self {
-        let mut parts = Vec::new();
-        let mut text = String::new();
-        let mut rest = source;
-        while let Some(at) = rest.find('{') {
-            text.push_str(&rest[..at]);
-            rest = &rest[at..];
-            if let Some((path, after)) = reference(rest) {
-                if !text.is_empty() {
-                    parts.push(Part::Text(std::mem::take(&mut text)));
-                }
-                parts.push(Part::Reference(path));
-                rest = after;
-            } else {
-                text.push('{');
-                rest = &rest[1..];
-            }
-        }
-        text.push_str(rest);
-        if !text.is_empty() {
-            parts.push(Part::Text(text));
-        }
-        Self { source: source.to_owned(), parts }
+        Self { source: source.to_owned(), parts: parts(source, &reference) }
     }
 
     /// The template as written.
@@ -100,7 +82,35 @@ impl Braces {
     }
 }
 
-fn push(made: &mut String, text: &str, limit: usize) -> Result<(), TooLong> {
+/// Cuts a template into pieces. `reference` reads what a text begins with, if it is a reference, and gives what
+/// follows.
+pub(crate) fn parts(source: &str, reference: &dyn Fn(&str) -> Option<(Path, &str)>) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut text = String::new();
+    let mut rest = source;
+    while let Some(at) = rest.find('{') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        if let Some((path, after)) = reference(rest) {
+            if !text.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut text)));
+            }
+            parts.push(Part::Reference(path));
+            rest = after;
+        } else {
+            text.push('{');
+            rest = &rest[1..];
+        }
+    }
+    text.push_str(rest);
+    if !text.is_empty() {
+        parts.push(Part::Text(text));
+    }
+    parts
+}
+
+/// Adds to a text that is made.
+pub(crate) fn push(made: &mut String, text: &str, limit: usize) -> Result<(), TooLong> {
     if made.len().saturating_add(text.len()) > limit {
         return Err(TooLong { limit });
     }

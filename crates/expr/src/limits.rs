@@ -59,3 +59,16 @@ pub const JINJA_STEP_FUEL: u64 = 100;
 pub const JINJA_WORK_FUEL: u64 = 4;
 /// Fuel to compile one byte of a body.
 pub const JINJA_SOURCE_FUEL: u64 = 64;
+/// A JSON Logic expression as compact JSON, bytes.
+pub const LOGIC_BYTES_MAX: usize = 64 * 1024;
+/// Lists and objects of a JSON Logic expression inside each other.
+pub const LOGIC_DEPTH_MAX: usize = 64;
+/// Operations, lists and literals of one JSON Logic expression.
+pub const LOGIC_VALUES_MAX: usize = 10_000;
+/// Fuel for one operation, list or literal of a JSON Logic expression, each time that it is evaluated.
+pub const LOGIC_STEP_FUEL: u64 = 100;
+/// Fuel that one evaluation of a JSON Logic expression may spend. What it makes is paid for by its size, so
+/// this also limits its memory, to about as many bytes.
+pub const LOGIC_FUEL_MAX: u64 = 16_000_000;
+/// Characters of an operator, as an error shows it.
+pub const LOGIC_WORD_CHARS_MAX: usize = 64;

@@ -81,7 +81,8 @@ impl Amount {
         }
     }
 
-    fn of_number(number: &Number) -> Option<Self> {
+    /// A JSON number.
+    pub(crate) fn of_number(number: &Number) -> Option<Self> {
         if let Some(whole) = number.as_i64() {
             return Some(Self::Whole(whole.into()));
         }
@@ -91,7 +92,8 @@ impl Amount {
         number.as_f64().and_then(Self::of_float)
     }
 
-    fn of_float(float: f64) -> Option<Self> {
+    /// Whole if it has no fraction and is exact; `None` if it is not finite.
+    pub(crate) fn of_float(float: f64) -> Option<Self> {
         if float.fract() == 0.0 && float.abs() <= EXACT {
             #[expect(clippy::cast_possible_truncation, reason = "it is whole and small")]
             return Some(Self::Whole(float as i128));

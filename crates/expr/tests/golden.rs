@@ -7,7 +7,7 @@
 )]
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_expr::{Braces, CmpOp, DataType, Path, Reducer, Transform};
+use switchward_expr::{Braces, CmpOp, DataType, Logic, Path, Reducer, Transform};
 
 #[derive(Debug, PartialEq, Encode, Decode, CborLen)]
 struct Forms {
@@ -23,6 +23,8 @@ struct Forms {
     types: Vec<DataType>,
     #[n(5)]
     transforms: Vec<Transform>,
+    #[n(6)]
+    logic: Logic,
 }
 
 fn forms() -> Forms {
@@ -33,6 +35,8 @@ fn forms() -> Forms {
         reducers: Reducer::ALL.to_vec(),
         types: DataType::ALL.to_vec(),
         transforms: Transform::WORDS.iter().map(|word| Transform::from_word(word).unwrap()).collect(),
+        logic: Logic::guard_json(r#"{"and": [{"<": [{"var": "order.total"}, 100.5]}, {"!": {"var": "é"}}]}"#)
+            .unwrap(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Every code that a finding can have. A code keeps its meaning for ever; a removed one is not used again.
 //!
 //! 10xx: the text of a source. 11xx: detecting the format, and the shape of maps in all formats. 12xx: checkpoint
-//! processes, and codes that other formats share with them. 13xx: conversation workflows.
+//! processes, and codes that other formats share with them. 13xx: conversation workflows. 14xx: native processes.
+//! 19xx: scenarios, which are not of this crate.
 
 use crate::Severity;
 
@@ -57,7 +58,7 @@ codes! {
     NOT_LISTED "SW1116" Error "a value is not one of those that the format lists"
     TOO_MANY_ENTRIES "SW1117" Error "a list or map has too many entries"
 
-    NAME "SW1201" Error "a process name may have only lower-case letters, digits and hyphens"
+    NAME "SW1201" Error "the name of a definition has a character that its format does not allow there"
     NO_STATES "SW1202" Error "a process needs at least one state"
     INITIAL_DANGLING "SW1203" Error "initial names a state that does not exist"
     NEXT_DANGLING "SW1204" Error "next names a state that does not exist"
@@ -74,7 +75,7 @@ codes! {
     CHANGED_SINCE_SHOWN "SW1225" Warning "a value that an approval showed is used after an agent may have changed it"
     POLICY_OPEN "SW1230" Notice "no rule of the policy covers everything, and the policy has no default: a call that it does not name is allowed, unless the default effect of the tenant or the server is another"
     MAIL_DENIED "SW1231" Warning "email_config limits mail that the policy denies anyway, because no rule allows resend-email"
-    CALLEE_ABSENT "SW1250" Warning "a called definition is neither among the definitions that are checked together nor in the catalogue"
+    CALLEE_ABSENT "SW1250" Warning "a called definition is neither among the definitions that are checked together nor in the catalogue, or it is archived there"
 
     NOT_RUN "SW1301" Error "the format has this, but this build does not run it"
     DUPLICATE_NAME "SW1302" Error "the name of a state, of a field or of a classification port is used twice"
@@ -109,6 +110,43 @@ codes! {
     NAME_UNKNOWN "SW1370" Error "a text uses an unknown name: a root, a filter, a test, a function, a method or a tag"
     TEXT_BRACES "SW1371" Warning "a text has braces that look like a reference but are output unchanged"
     NO_PARTICIPANTS "SW1372" Warning "a task has no participants and is complete at once"
+
+    FORMAT_VERSION "SW1401" Error "format_version is not the version that this build reads"
+    NODE_DANGLING "SW1402" Error "a transition or a branch leads to a node that does not exist"
+    NO_EXITS "SW1403" Error "a node that is not final has no transitions and no branches"
+    FINAL_EXITS "SW1404" Error "a final node has transitions or branches"
+    DEFAULT_BRANCH "SW1405" Error "a condition has no default branch, or several"
+    BRANCH_WHEN "SW1406" Error "a branch of a condition has neither when nor default: true, or both"
+    AGENT_TRIGGER "SW1407" Error "a transition with the trigger agent leaves a node that is no agent"
+    CHILD_TYPE "SW1408" Error "the child of a branch or a foreach is not a tool, an interaction, an agent or a process"
+    CHILD_ROUTES "SW1409" Error "the child of a branch or a foreach has transitions or branches of its own"
+    WRITES_SHARED "SW1410" Error "two children of a branch write the same field"
+    WRITES_OF_CHILD "SW1411" Error "a child of a branch writes a field that writes of the branch lacks"
+    COLLECT_INTO "SW1412" Error "collect puts the results into a field that writes of the node lacks"
+    WRITES_ABSENT "SW1413" Error "an agent or an interaction writes a field that the schema does not have"
+    RESERVED_NAME "SW1414" Error "a name that begins with _ is reserved for the engine"
+    CONTEXT_PREFIX "SW1415" Error "a path begins with context., which only returns.from has"
+    GUARD_FORM "SW1416" Error "a guard is neither an object nor a boolean"
+    LOGIC "SW1417" Error "a guard is not valid JSON Logic"
+    NATIVE_PATH "SW1418" Error "a path into the data is not valid"
+    TOOL_ABSENT "SW1419" Error "a tool node has neither a tool nor a context_update"
+    ASSIGNEE "SW1420" Error "an assignee must be a user, group: and a group, or absent"
+    NAME_TWICE "SW1421" Error "a name is used twice: of a field, of a branch, in writes, or in a list of names"
+    FIELD_OPTIONS "SW1422" Error "a field of the type select has no options, or one of another type has some"
+    FIELD_DEFAULT "SW1423" Error "the default of a field does not have the type of the field, or is none of its options"
+    SCRIPT_DANGLING "SW1424" Error "a node names a script that resources.scripts does not have"
+    ENTRYPOINT "SW1425" Error "the entrypoint of a script is not one of its files"
+    PROCESS_SOURCE "SW1426" Error "a process node must have exactly one of process and process_definition"
+    SCHEMA "SW1427" Error "a schema is not valid JSON Schema 2020-12, or refers to something outside of itself"
+    UPDATE_ABSENT "SW1428" Error "a context_update sets a field that writes of its node lacks"
+    FIELD_ABSENT "SW1429" Error "a field of a form is not in writes of its node"
+    PROCESS_NESTED "SW1430" Error "processes are written inside each other too deep"
+    FILE_NAME "SW1431" Error "a file of a script must have a relative path without . and .. in it"
+    WRITES_UNKNOWN "SW1451" Warning "writes, or the first data, name a field that the schema does not have"
+    ROUTE_IDLE "SW1452" Warning "a transition is never tried: one before it always holds"
+    NODE_KEY_IDLE "SW1453" Warning "a key has no effect on this node"
+    FIELD_UNKNOWN "SW1454" Warning "a template, a guard or a path reads a field that the schema does not have"
+    BRACES "SW1455" Warning "a text has double braces that hold no path and are output unchanged"
 }
 
 /// Returns the code of this id; `None` if no finding has it.

@@ -5,18 +5,16 @@ use switchward_machine::Digest;
 use crate::codes::FORMAT_UNSUPPORTED;
 use crate::definition::{Compiled, Definition, SourceFile};
 use crate::document::{Span, Syntax, read};
-use crate::{Finding, Format, Report, checkpoint, conversation, detect, has_errors, policy};
+use crate::{Finding, Format, Report, detect, has_errors};
 
 /// Compiles the files of one definition. A `format` that is given is not second-guessed.
 #[must_use]
 pub fn compile(files: &[SourceFile<'_>], format: Option<Format>) -> Compiled {
     let mut report = Report::new(files.first().map_or("", |file| file.path));
-    let format = format.or_else(|| detect::is_workspace(files).then_some(Format::ProcessMd));
-    let (format, definition) = match format {
-        Some(Format::Checkpoint | Format::Conversation | Format::Policy) | None => {
-            document(files, format, &mut report)
-        }
-        Some(known @ (Format::ProcessMd | Format::Native | Format::Kno)) => {
+    let format = format.or_else(|| detect::by_file_names(files));
+    let (format, definition) = match format.filter(|format| !format.is_supported()) {
+        None => document(files, format, &mut report),
+        Some(known) => {
             unsupported(known, Span::START, &mut report);
             (format, None)
         }
@@ -47,30 +45,24 @@ fn document(
         return (format, None);
     };
     let format = format.or_else(|| detect::of_document(&root, report));
-    let compiled = match format {
-        None => None,
-        Some(Format::Checkpoint) => checkpoint::compile(&root, report),
-        Some(Format::Conversation) => conversation::compile(&root, file.bytes, report),
-        Some(Format::Policy) => policy::compile(&root, report),
-        Some(known @ (Format::ProcessMd | Format::Native | Format::Kno)) => {
-            unsupported(known, root.span, report);
-            None
-        }
+    let Some(known) = format else { return (None, None) };
+    let Some(compiler) = known.compiler() else {
+        unsupported(known, root.span, report);
+        return (format, None);
     };
+    let compiled = (compiler.compile)(&root, file.bytes, report);
+    debug_assert!(
+        compiled.as_ref().is_none_or(|(name, _)| compiler.naming.allows(name)),
+        "a format reads names by the rule of its row"
+    );
     let source = Digest::of(file.bytes);
-    let calls = match format {
-        Some(Format::Conversation) => conversation::calls(&root),
-        Some(Format::Checkpoint | Format::ProcessMd | Format::Native | Format::Kno | Format::Policy)
-        | None => Vec::new(),
-    };
+    let calls = (compiler.calls)(&root);
     let definition = compiled.map(|(name, machine)| Definition { name, machine, source, calls });
     (format, definition)
 }
 
 fn unsupported(format: Format, span: Span, report: &mut Report) {
     let message = format!("format {} is recognised, but this build does not support it", format.name());
-    report.add(
-        Finding::new(FORMAT_UNSUPPORTED, span, message)
-            .allowed([Format::Checkpoint, Format::Conversation, Format::Policy].map(Format::name)),
-    );
+    let supported = Format::ALL.into_iter().filter(|format| format.is_supported()).map(Format::name);
+    report.add(Finding::new(FORMAT_UNSUPPORTED, span, message).allowed(supported));
 }

@@ -78,6 +78,18 @@ pub fn not_in_catalogue(file: &str, calls: &[Call], lacks: impl Fn(&str) -> bool
     report.finish()
 }
 
+/// A warning for each of these calls for whose name `is_archived` returns true.
+#[must_use]
+pub fn archived_in_catalogue(file: &str, calls: &[Call], is_archived: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let mut report = Report::new(file);
+    for call in calls.iter().filter(|call| is_archived(&call.name)) {
+        let message = format!("{} is archived: no session that calls it can start", quoted(&call.name));
+        let hint = "unarchive it, or call another definition";
+        report.add(Finding::new(CALLEE_ABSENT, call.span, message).hint(hint));
+    }
+    report.finish()
+}
+
 /// The cycles found by following the calls from `from`, without definitions that are already in `over`: the names of
 /// each, with the first one repeated at the end.
 fn closed<'a>(

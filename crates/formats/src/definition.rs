@@ -2,8 +2,7 @@
 
 use switchward_machine::{Digest, Machine};
 
-use crate::document::Span;
-use crate::{Finding, Format};
+use crate::{Call, Finding, Format};
 
 /// One file of a definition.
 #[derive(Debug, Clone, Copy)]
@@ -36,13 +35,4 @@ pub struct Definition {
     pub source: Digest,
     /// The other definitions that it calls, each with the span of its name.
     pub calls: Vec<Call>,
-}
-
-/// A reference to another definition, which runs as a child there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
-    /// The name of the called definition.
-    pub name: String,
-    /// The name's span.
-    pub span: Span,
 }

@@ -2,17 +2,16 @@
 
 use crate::codes::{FILE_COUNT, FORMAT_AMBIGUOUS, FORMAT_UNKNOWN};
 use crate::document::{Node, Span, Syntax, Value, read};
+use crate::row::has;
 use crate::{Finding, Format, Report, SourceFile, has_errors, quoted};
-
-const WORKSPACE_FILES: [&str; 2] = ["PROCESS.md", "pdt.yaml"];
 
 /// The format of these files, or the findings that say why it is unknown.
 ///
 /// # Errors
 /// Findings, at least one of them an error: unreadable text, no format or several fit, or too many files.
 pub fn detect(files: &[SourceFile<'_>]) -> Result<Format, Vec<Finding>> {
-    if is_workspace(files) {
-        return Ok(Format::ProcessMd);
+    if let Some(format) = by_file_names(files) {
+        return Ok(format);
     }
     let mut report = Report::new(files.first().map_or("", |file| file.path));
     let format = single(files, &mut report)
@@ -22,10 +21,12 @@ pub fn detect(files: &[SourceFile<'_>]) -> Result<Format, Vec<Finding>> {
     format.filter(|_| !has_errors(&findings)).ok_or(findings)
 }
 
-/// Returns true if the files are a workspace of PROCESS.md.
-pub(crate) fn is_workspace(files: &[SourceFile<'_>]) -> bool {
-    let name = |path: &str| path.rsplit(['/', '\\']).next().map(str::to_owned);
-    files.iter().filter_map(|file| name(file.path)).any(|name| WORKSPACE_FILES.contains(&name.as_str()))
+/// The format that one of the files identifies by its name, whatever it contains.
+pub(crate) fn by_file_names(files: &[SourceFile<'_>]) -> Option<Format> {
+    let identifies = |format: Format, path: &str| {
+        path.rsplit(['/', '\\']).next().is_some_and(|name| format.marker_files().contains(&name))
+    };
+    Format::ALL.into_iter().find(|format| files.iter().any(|file| identifies(*format, file.path)))
 }
 
 /// The only file, if the format is a single document.
@@ -40,7 +41,7 @@ pub(crate) fn single<'a>(files: &'a [SourceFile<'a>], report: &mut Report) -> Op
 
 /// The format of a document; reports if none fits, or more than one.
 pub(crate) fn of_document(root: &Node, report: &mut Report) -> Option<Format> {
-    let fitting: Vec<Format> = Format::ALL.into_iter().filter(|format| fits(*format, root)).collect();
+    let fitting: Vec<Format> = Format::ALL.into_iter().filter(|format| format.fits(root)).collect();
     match fitting.as_slice() {
         [format] => return Some(*format),
         [] => {
@@ -55,30 +56,6 @@ pub(crate) fn of_document(root: &Node, report: &mut Report) -> Option<Format> {
         }
     }
     None
-}
-
-fn fits(format: Format, root: &Node) -> bool {
-    match format {
-        Format::Checkpoint => {
-            has(root, "initial") && root.get("states").is_some_and(|it| it.as_map().is_some())
-        }
-        Format::Conversation => {
-            has(root, "transitions") && root.get("states").is_some_and(|it| it.as_list().is_some())
-        }
-        Format::Native => has(root, "format_version") && has(root, "nodes"),
-        Format::Kno => root.get("type").and_then(Node::as_text) == Some("process-template"),
-        // A process with a name has its own policy, whatever that holds.
-        Format::Policy => {
-            let process = has(root, "name") && has(root, "states");
-            !process && root.get("policy").is_some_and(|it| it.as_text().is_some())
-        }
-        // Its files are recognised by their names.
-        Format::ProcessMd => false,
-    }
-}
-
-fn has(root: &Node, key: &str) -> bool {
-    root.get(key).is_some()
 }
 
 fn none_fits(root: &Node, report: &mut Report) -> Finding {
@@ -109,13 +86,12 @@ fn none_fits(root: &Node, report: &mut Report) -> Finding {
 }
 
 const SHOWN_KEYS: usize = 8;
-/// Keys of the outermost map that identify a format.
-const MARKER_KEYS: [&str; 5] = ["initial", "states", "transitions", "format_version", "nodes"];
 
 /// The first key that is close to a marker key, and that marker key.
 fn mistyped(root: &Node, report: &mut Report) -> Option<(Span, Option<String>)> {
-    let missing = || MARKER_KEYS.into_iter().filter(|key| !has(root, key));
+    let markers = || Format::ALL.into_iter().flat_map(|format| format.marker_keys().iter().copied());
+    let missing = || markers().filter(|key| !has(root, key));
     let entries = root.as_map().unwrap_or_default().iter().take(SHOWN_KEYS);
-    let mut own = entries.filter(|(key, _)| !MARKER_KEYS.contains(&key.text.as_str()));
+    let mut own = entries.filter(|(key, _)| markers().all(|marker| marker != key.text));
     own.find_map(|(key, _)| Some((key.span, Some(report.nearest(&key.text, missing())?))))
 }

@@ -7,6 +7,7 @@
 //! This crate must never know: IO, a clock, threads, hash order, how a machine is run or stored. For any input bytes
 //! it returns located findings or a machine, within the maxima of [`limits`].
 
+mod call;
 pub mod codes;
 mod compile;
 mod cycles;
@@ -18,21 +19,27 @@ mod format;
 pub mod limits;
 mod naming;
 mod quote;
+mod recognised;
 mod render;
 mod report;
+mod row;
 pub mod shape;
 mod suggest;
 
 mod checkpoint;
 mod conversation;
+mod native;
 mod policy;
 
+pub use call::Call;
 pub use compile::{compile, compile_file};
-pub use cycles::{Calls, absent, cycles, not_in_catalogue};
-pub use definition::{Call, Compiled, Definition, SourceFile};
+pub use cycles::{Calls, absent, archived_in_catalogue, cycles, not_in_catalogue};
+pub use definition::{Compiled, Definition, SourceFile};
 pub use detect::detect;
 pub use finding::{Finding, Severity, has_errors};
 pub use format::Format;
+pub use naming::Naming;
 pub use quote::quoted;
 pub use render::{Segment, Style, render_json, render_segments};
 pub use report::Report;
+pub use row::UseAs;

@@ -87,3 +87,20 @@ pub const TOOL_RULES_MAX: usize = 100_000;
 pub const CYCLE_NAMES_MAX: usize = 100;
 /// Fields that all guards of one workflow take over from their states' `required_fields`.
 pub const REQUIRED_COPIES_MAX: usize = 100_000;
+
+/// Names of one `writes`, of one `context_update`, and of one list of field names.
+pub const WRITES_MAX: usize = 1_000;
+/// Children of one branch.
+pub const CHILDREN_MAX: usize = 100;
+/// Children of one `foreach` that run at the same time.
+pub const CONCURRENCY_MAX: u64 = 1_000;
+/// How much a person can be asked for at once.
+pub const FORM_FIELDS_MAX: usize = 100;
+/// Options of one field.
+pub const OPTIONS_MAX: usize = 1_000;
+/// Scripts of one process, files of one script, and packages of one script.
+pub const SCRIPTS_MAX: usize = 100;
+/// The longest time of a script, seconds.
+pub const SCRIPT_SECONDS_MAX: u64 = 600;
+/// Nesting of processes that are written inside process nodes.
+pub const PROCESS_DEPTH_MAX: usize = 4;

@@ -12,6 +12,7 @@ mod commands;
 mod definitions;
 mod frames;
 mod mail;
+mod schemas;
 mod transcoding;
 mod webhooks;
 
@@ -28,6 +29,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("definitions", definitions::read),
     ("frames", frames::read),
     ("mail", mail::read),
+    ("schemas", schemas::read),
     ("transcoding", transcoding::read),
     ("webhooks", webhooks::read),
 ];

@@ -13,6 +13,7 @@ use switchward_query::{Ask, AskStale, GetAnswered, GetSession, Reader, Source};
 use switchward_shard::{Cluster, TenantPermits};
 use switchward_state::catalogue::{DefaultEffect, LinkAuth, Quota, Role};
 use switchward_state::limits::{REQUEST_ID_CHARS_MAX, WEIGHT_DEFAULT};
+use switchward_state::run::RunAddress;
 use switchward_state::{Body, Command, Reply, RequestId, Scope};
 use tokio::sync::watch;
 use tonic::{Request, metadata::MetadataMap};
@@ -28,6 +29,7 @@ use crate::mail::{QuarantineOfOthers, QuarantineStore};
 use crate::names;
 use crate::quotas::{self, QuotaDefaults};
 use crate::refusals::{named, quota_of, refusal, unreadable};
+use crate::run_address;
 use crate::scans::{Scans, Share};
 use crate::services::{Advances, Claims, Deleted, MovableClock, Pings};
 use crate::session_request::SessionRequest;
@@ -248,9 +250,11 @@ impl Api {
         let (call, mut message) = self.open(request, roles)?;
         let request = request_id(message.request_id(), T::METHOD, &message)?;
         let (expected, name) = (message.expected_sequence(), message.take_name());
+        let address = message.take_address();
         let body = body(&call, message)?;
         let session = names::session(&call.caller, "name", &name)?;
-        let reply = call.execute(Scope::Session(session), request, expected, body).await;
+        let address = run_address::of(&call.caller, session, address)?;
+        let reply = call.execute_at(Scope::Session(session), address, request, expected, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "session", &name))?;
         let view = position_after(session, reply, &name)?;
         Ok(Driven { caller: call.caller, view })
@@ -374,6 +378,18 @@ impl Call<'_> {
         expected_sequence: Option<u64>,
         body: Body,
     ) -> Result<Reply, Refusal> {
+        self.execute_at(scope, None, request, expected_sequence, body).await
+    }
+
+    /// As [`execute`](Self::execute), for a command about one run of a session, if an address names one.
+    pub(crate) async fn execute_at(
+        &self,
+        scope: Scope,
+        address: Option<RunAddress>,
+        request: Option<RequestId>,
+        expected_sequence: Option<u64>,
+        body: Body,
+    ) -> Result<Reply, Refusal> {
         let command = Command {
             tenant: self.caller.tenant,
             scope,
@@ -383,6 +399,7 @@ impl Call<'_> {
             settings: self.caller.settings,
             trace: self.trace.clone(),
             body,
+            address,
         };
         let outcome = self.api.cluster.execute(command).await;
         outcome.map_err(|failure| match quota_of(&failure) {

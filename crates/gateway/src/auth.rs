@@ -248,6 +248,8 @@ pub(crate) mod roles {
     pub(crate) const WORK: &[Role] = &[Role::Worker, Role::Admin];
     /// Who publishes definitions.
     pub(crate) const PUBLISH: &[Role] = &[Role::Author, Role::Admin];
+    /// Who compares versions of definitions.
+    pub(crate) const COMPARE: &[Role] = &[Role::Author, Role::Approver, Role::Operator, Role::Admin];
     /// Who may close gates by approving or rejecting.
     pub(crate) const DECIDE: &[Role] = &[Role::Approver, Role::Operator, Role::Admin];
     /// Who looks after sessions.

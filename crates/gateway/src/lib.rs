@@ -42,6 +42,7 @@ mod readable;
 mod refusals;
 mod reply_tokens;
 pub mod routes;
+mod run_address;
 mod scans;
 pub mod sealing;
 pub mod serve;

@@ -264,6 +264,12 @@ pub(crate) const EXPORT_PAGE_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) const EXPORT_PART_BYTES_MAX: usize = 512 * 1024;
 /// Calls of one definition about which its author is informed if the catalogue lacks what they call; the first ones.
 pub const CALLEE_FINDINGS_MAX: usize = 200;
+/// Users of a definition that a refusal to delete it names.
+pub const USES_NAMED_MAX: usize = 10;
+/// Definitions or assistants that are looked at in one step of a search for users of a definition.
+pub(crate) const USES_PAGE_SIZE: u32 = 100;
+/// Differences that one comparison of two versions returns.
+pub const DIFFERENCES_MAX: usize = 1_000;
 /// Groups that one transfer of leaders names.
 pub const GROUPS_MAX: usize = 65;
 /// How often a change of a server of the cluster is checked again because another change came in between.

@@ -255,12 +255,8 @@ pub(crate) fn terms(text: &str) -> Result<Vec<Term>, Refusal> {
             .iter()
             .find_map(|(operator, compared)| Some((after.strip_prefix(operator)?, *compared)));
         let (after, compared) = operator.ok_or_else(bad_filter)?;
-        let (value, after) = after
-            .trim_start()
-            .strip_prefix('"')
-            .and_then(|rest| rest.split_once('"'))
-            .ok_or_else(bad_filter)?;
-        terms.push((name.trim().to_owned(), compared, value.to_owned()));
+        let (value, after) = quoted_value(after.trim_start()).ok_or_else(bad_filter)?;
+        terms.push((name.trim().to_owned(), compared, value));
         rest = after.trim();
         if !rest.is_empty() {
             rest = rest
@@ -274,6 +270,28 @@ pub(crate) fn terms(text: &str) -> Result<Vec<Term>, Refusal> {
         }
     }
     Ok(terms)
+}
+
+/// The value in quotes that a text begins with, and the rest. `\"` is a quote in the value and `\\` a backslash; before any
+/// other character a backslash is itself. Returns `None` without an opening or a closing quote.
+fn quoted_value(text: &str) -> Option<(String, &str)> {
+    let rest = text.strip_prefix('"')?;
+    let (mut value, mut after_backslash) = (String::new(), false);
+    for (at, c) in rest.char_indices() {
+        match c {
+            '"' | '\\' if after_backslash => {
+                value.pop();
+                value.push(c);
+                after_backslash = false;
+            }
+            '"' => return Some((value, &rest[at + 1..])),
+            c => {
+                value.push(c);
+                after_backslash = c == '\\';
+            }
+        }
+    }
+    None
 }
 
 /// A filter of `name="value"` terms alone, joined by ` AND `.
@@ -312,5 +330,48 @@ pub(crate) fn decision_named(word: &str) -> Result<v1::ToolDecision, Refusal> {
         "deny" => Ok(v1::ToolDecision::Deny),
         "ask" => Ok(v1::ToolDecision::Ask),
         other => Err(unknown_term(other, "allow, ask and deny")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The terms of a filter, with their values.
+    fn read(text: &str) -> Option<Vec<(String, String)>> {
+        filter(text).ok()
+    }
+
+    #[test]
+    fn a_value_may_have_any_character_and_a_quote_is_escaped() {
+        for (written, value) in [
+            (r#"definition="Contract Review""#, "Contract Review"),
+            (r#"definition="50 % AND more""#, "50 % AND more"),
+            (r#"definition="a=b<c""#, "a=b<c"),
+            (r#"definition="the \"big\" one""#, r#"the "big" one"#),
+            (r#"definition="a\\""#, r"a\"),
+            (r#"definition="a\\\"b""#, r#"a\"b"#),
+            (r#"definition="C:\temp""#, r"C:\temp"),
+            (r#"definition="\u{5408}\u{540c}""#, r"\u{5408}\u{540c}"),
+            ("definition=\"合同 v1.2\"", "合同 v1.2"),
+            (r#"definition="""#, ""),
+        ] {
+            let wanted = vec![("definition".to_owned(), value.to_owned())];
+            assert_eq!(read(written), Some(wanted), "{written}");
+        }
+    }
+
+    #[test]
+    fn terms_after_an_escaped_quote_are_read() {
+        let terms = read(r#"definition="a\"" AND status="waiting""#).expect("a filter");
+        assert_eq!(terms[0].1, "a\"");
+        assert_eq!(terms[1], ("status".to_owned(), "waiting".to_owned()));
+    }
+
+    #[test]
+    fn a_value_without_its_quotes_is_refused() {
+        for text in ["definition=a", r#"definition="a"#, r#"definition="a\""#, r#"definition="a" b"#] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 }

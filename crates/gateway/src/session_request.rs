@@ -16,10 +16,15 @@ pub(crate) trait SessionRequest: Message {
 
     /// Takes the name of the session out of the request.
     fn take_name(&mut self) -> String;
+
+    /// Takes out which of the session's runs it is about; `None` if the request names none or is about the session.
+    fn take_address(&mut self) -> Option<v1::RunAddress> {
+        None
+    }
 }
 
 macro_rules! session_requests {
-    ($($method:literal $request:ident,)*) => {$(
+    ($($method:literal $request:ident $($address:ident)?,)*) => {$(
         impl SessionRequest for v1::$request {
             const METHOD: &'static str = $method;
 
@@ -34,17 +39,21 @@ macro_rules! session_requests {
             fn take_name(&mut self) -> String {
                 std::mem::take(&mut self.name)
             }
+
+            $(fn take_address(&mut self) -> Option<v1::RunAddress> {
+                self.$address.take()
+            })?
         }
     )*};
 }
 
 session_requests! {
-    "AnswerCheckpoint" AnswerCheckpointRequest,
+    "AnswerCheckpoint" AnswerCheckpointRequest address,
     "PostMessage" PostMessageRequest,
-    "EndTurn" EndTurnRequest,
-    "RecordData" RecordDataRequest,
-    "SignalCompletion" SignalCompletionRequest,
-    "RetryState" RetryStateRequest,
+    "EndTurn" EndTurnRequest address,
+    "RecordData" RecordDataRequest address,
+    "SignalCompletion" SignalCompletionRequest address,
+    "RetryState" RetryStateRequest address,
     "SwitchWorkflow" SwitchWorkflowRequest,
     "PauseSession" PauseSessionRequest,
     "ResumeSession" ResumeSessionRequest,

@@ -8,7 +8,7 @@ use crate::limits::LABEL_CHARS_MAX;
 /// The label of an exit: the answer, the port, or the guard.
 pub(crate) fn of(node: &Node, exit: &Exit) -> Label {
     let on = match &exit.on {
-        Trigger::Answer(answer) => answer.clone(),
+        Trigger::Answer(answer) | Trigger::Agent(answer) => answer.clone(),
         Trigger::Port(port @ Port::Branch(_)) => cases(node, port),
         Trigger::Port(port) => port.word().to_owned(),
         Trigger::Auto { .. } => String::new(),
@@ -47,7 +47,7 @@ fn branches(op: &Op, port: &Port, found: &mut Vec<String>) {
             found.extend(all.iter().filter(|case| case.port == *port).map(condition));
         }
         Op::Each(each) => each.ops.iter().for_each(|op| branches(op, port, found)),
-        Op::Log(_) | Op::Write(_) | Op::Convert(_) | Op::Send(_) | Op::Next(_) => {}
+        Op::Log(_) | Op::Write(_) | Op::Convert(_) | Op::Send(_) | Op::Next(_) | Op::Set(_) => {}
     }
 }
 
@@ -65,6 +65,7 @@ fn describe(guard: &Guard) -> String {
         Guard::Confirmed(phrases) => format!("the user says {}", phrases.join(" or ")),
         Guard::Seen(key) => format!("event {key}"),
         Guard::Judge { rubric, .. } => format!("judged: {rubric}"),
+        Guard::Logic(logic) => logic.as_str().to_owned(),
     }
 }
 
@@ -79,7 +80,39 @@ fn joined(guards: &[Guard], word: &str) -> String {
         | Guard::Called { .. }
         | Guard::Confirmed(_)
         | Guard::Seen(_)
-        | Guard::Judge { .. } => describe(guard),
+        | Guard::Judge { .. }
+        | Guard::Logic(_) => describe(guard),
     };
     guards.iter().map(one).collect::<Vec<_>>().join(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use switchward_expr::Logic;
+    use switchward_machine::{NodeIx, Target};
+
+    use super::*;
+
+    fn label(logic: &str, name: &str) -> Label {
+        let auto = Trigger::Auto { event: false };
+        let guard = Guard::Logic(Logic::guard_json(logic).unwrap());
+        let exit = Exit { guard, label: name.into(), ..Exit::plain(auto, Target::Node(NodeIx(0))) };
+        of(&Node::new("route", Vec::new()), &exit)
+    }
+
+    #[test]
+    fn logic_is_shown_as_compact_json() {
+        let short = label(r#"{ ">": [{ "var": "total" }, 1] }"#, "big");
+        assert_eq!(
+            (short.text.as_str(), short.whole.as_str()),
+            (r#"{">":[{"var":"total"},1]}"#, r#"{">":[{"var":"total"},1]}"#)
+        );
+        let long = label(r#"{">":[{"var":"order.invoice.total"},100000]}"#, "big");
+        assert_eq!(
+            (long.text.as_str(), long.whole.as_str()),
+            ("big", r#"{">":[{"var":"order.invoice.total"},100000]}"#)
+        );
+        let always = label("true", "always");
+        assert_eq!((always.text.as_str(), always.whole.as_str()), ("always", "always"));
+    }
 }

@@ -80,8 +80,13 @@ fn word(machine: &Machine, act: &ActKind) -> Option<String> {
         ActKind::Decide(decide) if decide.each => "people answer",
         ActKind::Decide(_) => "a person decides",
         ActKind::Spawn(spawn) => {
-            let Kids::Call(callee) = spawn.kids;
-            return machine.callee(callee).map(|callee| format!("calls {}", callee.name));
+            return match &spawn.kids {
+                Kids::Call(callee) => machine.callee(*callee).map(|callee| format!("calls {}", callee.name)),
+                Kids::Fixed(children) => {
+                    let names: Vec<&str> = children.iter().map(|child| child.name.as_str()).collect();
+                    Some(format!("runs {}", names.join(", ")))
+                }
+            };
         }
         ActKind::Do(ops) if ops.is_empty() => return None,
         ActKind::Do(ops) if ops.iter().all(|op| matches!(op, Op::Send(_))) => "sends",
@@ -150,7 +155,9 @@ fn ends<'m>(machine: &'m Machine, act: &'m ActKind) -> Vec<&'m Port> {
         ActKind::Ask(_) | ActKind::Do(_) | ActKind::Spawn(_) => vec![&Port::Done],
         ActKind::Work(work) => match &work.accept {
             Some(Accept::Fields { complete, incomplete, .. }) => vec![complete, incomplete],
-            Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows) | None => vec![&Port::Done],
+            Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows | Accept::Contract(_)) | None => {
+                vec![&Port::Done]
+            }
         },
         ActKind::Wait(wait) => match (wait.on, &wait.sort) {
             (WaitOn::Time, _) => vec![&wait.late],

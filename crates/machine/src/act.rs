@@ -3,7 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_expr::Path;
 
-use crate::{ActIx, CalleeIx, GateIx, Op};
+use crate::{Accept, ActIx, CalleeIx, GateIx, NextRule, NodeIx, Op};
 
 /// One part of a node's body. A port that `then` does not list settles the node.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -50,6 +50,33 @@ impl ActKind {
         }
     }
 
+    /// Whether the only exit that its worker could have named is taken if none is named.
+    #[must_use]
+    pub fn takes_lone_exit(&self) -> bool {
+        match self {
+            Self::Work(Work { accept: Some(Accept::Contract(contract)), .. }) => {
+                contract.next == NextRule::Lone
+            }
+            Self::Work(_) | Self::Ask(_) | Self::Do(_) | Self::Wait(_) | Self::Decide(_) | Self::Spawn(_) => {
+                false
+            }
+        }
+    }
+
+    /// The children of the same machine that it begins.
+    pub fn fixed_children(&self) -> impl Iterator<Item = &FixedChild> {
+        let children: &[FixedChild] = match self {
+            Self::Spawn(Spawn { kids: Kids::Fixed(children), .. }) => children.as_slice(),
+            Self::Spawn(Spawn { kids: Kids::Call(_), .. })
+            | Self::Ask(_)
+            | Self::Do(_)
+            | Self::Work(_)
+            | Self::Wait(_)
+            | Self::Decide(_) => &[],
+        };
+        children.iter()
+    }
+
     /// Whether it waits for an event from outside.
     #[must_use]
     pub fn waits_for_event(&self) -> bool {
@@ -87,11 +114,26 @@ pub struct Spawn {
 }
 
 /// What the children of a [`Spawn`] run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub enum Kids {
     /// One child, of another machine.
     #[n(0)]
     Call(#[n(0)] CalleeIx),
+    /// Children of the same machine, side by side; each begins at a node of its own, reads the data of the run above it, and
+    /// writes data of its own. If one fails, the others are abandoned.
+    #[n(1)]
+    Fixed(#[n(0)] Vec<FixedChild>),
+}
+
+/// One of several children that run side by side.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct FixedChild {
+    /// Its name, unique beside the others.
+    #[n(0)]
+    pub name: String,
+    /// The node at which it begins.
+    #[n(1)]
+    pub node: NodeIx,
 }
 
 /// What becomes of what a child has at its end.
@@ -100,6 +142,10 @@ pub enum Gives {
     /// Of its data, these; they go through the reducers of the run that called it.
     #[n(0)]
     Return(#[n(0)] Vec<Mapped>),
+    /// All that children of the same machine have written. The run above holds what each key held at its end; of several
+    /// children that wrote a key, what the last one in their order wrote.
+    #[n(1)]
+    Update,
 }
 
 /// A value that is copied from one run's data to another's. An absent or null one is not.
@@ -139,13 +185,17 @@ pub struct Work {
     /// What a result must be, and what becomes of it; without it, nothing does.
     #[n(4)]
     pub accept: Option<Accept>,
+    /// A JSON object whose members the worker is handed as they are, whatever braces their texts have. They take precedence
+    /// over those of `input`.
+    #[n(5)]
+    pub literal: Option<String>,
 }
 
 impl Work {
     /// Work of this kind that is handed nothing and gives nothing back, and that the end of a turn does not end.
     #[must_use]
     pub fn plain(kind: WorkKind) -> Self {
-        Self { kind, turn_ends: false, input: None, reads: None, accept: None }
+        Self { kind, turn_ends: false, input: None, reads: None, accept: None, literal: None }
     }
 }
 
@@ -159,97 +209,6 @@ pub enum Reads {
     /// A value of the data.
     #[n(2)]
     Data(#[n(0)] Path),
-}
-
-/// What a result must be, all of it or nothing, and what becomes of it.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub enum Accept {
-    /// An object, whose keys are recorded as data.
-    #[n(1)]
-    Data,
-    /// An object of these fields, which are recorded as data; others are left out.
-    #[n(2)]
-    Fields {
-        /// What is read out of the text.
-        #[n(0)]
-        fields: Vec<Wanted>,
-        /// How the act ends when no required field is missing.
-        #[n(1)]
-        complete: Port,
-        /// How it ends when one is; what there is, is recorded all the same.
-        #[n(2)]
-        incomplete: Port,
-    },
-    /// An answer of HTTP: a status of 400 or more is an error.
-    #[n(3)]
-    Answer {
-        /// The key that the body is recorded under.
-        #[n(0)]
-        into: Option<String>,
-    },
-    /// Which of the session's workflows are meant, by their names: they begin, one after the other.
-    #[n(10)]
-    Workflows,
-}
-
-/// A field that is read out of a text.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
-pub struct Wanted {
-    /// Its name, and the key that it is recorded under.
-    #[n(0)]
-    pub name: String,
-    /// The type that its value must have.
-    #[n(1)]
-    pub holds: FieldType,
-    /// What it means, for the worker that looks for it.
-    #[n(2)]
-    pub description: String,
-    /// Whether the result is incomplete without it.
-    #[n(3)]
-    pub required: bool,
-}
-
-/// The type of a value that is extracted from a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode, CborLen)]
-pub enum FieldType {
-    /// A text.
-    #[n(0)]
-    String,
-    /// An integer or a number with a fraction.
-    #[n(1)]
-    Number,
-    /// True or false.
-    #[n(2)]
-    Boolean,
-    /// A day of the calendar, `YYYY-MM-DD`, and nothing beside it.
-    #[n(3)]
-    Date,
-    /// A list of any values.
-    #[n(4)]
-    List,
-}
-
-impl FieldType {
-    /// Every type, as the source lists them.
-    pub const ALL: [Self; 5] = [Self::String, Self::Number, Self::Boolean, Self::Date, Self::List];
-
-    /// The public name.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::String => "string",
-            Self::Number => "number",
-            Self::Boolean => "boolean",
-            Self::Date => "date",
-            Self::List => "list",
-        }
-    }
-
-    /// The type of this name.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.word() == word)
-    }
 }
 
 /// What a worker must be able to do to take an item.
@@ -277,12 +236,31 @@ pub enum WorkKind {
     /// Which workflows a first message means.
     #[n(10)]
     Intent = 10,
+    /// A tool is called.
+    #[n(20)]
+    Tool = 20,
+    /// A model is asked once, and answers with JSON.
+    #[n(21)]
+    Interaction = 21,
+    /// A script is run.
+    #[n(22)]
+    Script = 22,
 }
 
 impl WorkKind {
     /// Every kind.
-    pub const ALL: [Self; 7] =
-        [Self::Agent, Self::Extract, Self::Judge, Self::Http, Self::Classify, Self::Delegate, Self::Intent];
+    pub const ALL: [Self; 10] = [
+        Self::Agent,
+        Self::Extract,
+        Self::Judge,
+        Self::Http,
+        Self::Classify,
+        Self::Delegate,
+        Self::Intent,
+        Self::Tool,
+        Self::Interaction,
+        Self::Script,
+    ];
 
     /// The kind's public name.
     #[must_use]
@@ -295,6 +273,9 @@ impl WorkKind {
             Self::Classify => "classify",
             Self::Delegate => "delegate",
             Self::Intent => "intent",
+            Self::Tool => "tool",
+            Self::Interaction => "interaction",
+            Self::Script => "script",
         }
     }
 
@@ -309,7 +290,7 @@ impl WorkKind {
     pub fn is_delivery_job(self) -> bool {
         match self {
             Self::Extract | Self::Judge | Self::Http | Self::Classify | Self::Intent => true,
-            Self::Agent | Self::Delegate => false,
+            Self::Agent | Self::Delegate | Self::Tool | Self::Interaction | Self::Script => false,
         }
     }
 }

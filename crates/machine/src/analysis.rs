@@ -26,7 +26,9 @@ pub fn analyse(machine: &Machine) -> Analysis {
         }
     }
     let start = usize::try_from(machine.start.0).into_iter();
-    let reached = closure(start, &forward);
+    let begun: Vec<Vec<usize>> =
+        (0..machine.nodes.len()).map(|at| begun(machine, at, &forward[at])).collect();
+    let reached = closure(start, &begun);
     let ends = (0..machine.nodes.len()).filter(|at| can_end(machine, *at));
     let ending = closure(ends, &backward);
     let all = || 0..machine.nodes.len();
@@ -44,6 +46,13 @@ fn successors(machine: &Machine, at: usize) -> Vec<usize> {
             Target::End(_) => None,
         })
         .collect()
+}
+
+/// The nodes that are entered after a node, or by the children that it begins.
+fn begun(machine: &Machine, at: usize, successors: &[usize]) -> Vec<usize> {
+    let children = machine.nodes[at].acts.iter().flat_map(|act| act.kind.fixed_children());
+    let children = children.filter_map(|child| usize::try_from(child.node.0).ok());
+    successors.iter().copied().chain(children).collect()
 }
 
 fn can_end(machine: &Machine, at: usize) -> bool {

@@ -15,9 +15,14 @@ pub enum EndReason {
     PortUnconnected,
     /// The run has entered too many nodes without anything from outside.
     DrainLimit,
+    /// The body of a node has ended, and none of its exits can be taken.
+    NoTransition,
     /// A fault that the node neither tries again nor handles.
     Fault(FaultCode),
 }
+
+/// The reasons that are no faults.
+const OWN: [EndReason; 3] = [EndReason::PortUnconnected, EndReason::DrainLimit, EndReason::NoTransition];
 
 impl EndReason {
     /// Returns the word that is stored and shown, in lower case; it never changes.
@@ -26,6 +31,7 @@ impl EndReason {
         match self {
             Self::PortUnconnected => "port_unconnected",
             Self::DrainLimit => "drain_limit",
+            Self::NoTransition => "no_transition",
             Self::Fault(code) => code.word(),
         }
     }
@@ -33,7 +39,7 @@ impl EndReason {
     /// Returns the reason with this word; `None` if there is none.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
-        let own = [Self::PortUnconnected, Self::DrainLimit].into_iter().find(|reason| reason.word() == word);
+        let own = OWN.into_iter().find(|reason| reason.word() == word);
         own.or_else(|| FaultCode::from_word(word).map(Self::Fault))
     }
 }
@@ -73,7 +79,7 @@ mod tests {
     fn every_reason_is_read_from_its_word() {
         let faults = FaultCode::ALL.into_iter().map(EndReason::Fault);
         let mut words = BTreeSet::new();
-        for reason in [EndReason::PortUnconnected, EndReason::DrainLimit].into_iter().chain(faults) {
+        for reason in OWN.into_iter().chain(faults) {
             let mut bytes = Vec::new();
             minicbor::encode(reason, &mut bytes).expect("encoding into memory cannot fail");
             assert_eq!(minicbor::len(reason), bytes.len(), "{reason}");

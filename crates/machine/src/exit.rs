@@ -33,7 +33,16 @@ impl Exit {
     pub fn answer(&self) -> Option<&str> {
         match &self.on {
             Trigger::Answer(key) => Some(key),
-            Trigger::Port(_) | Trigger::Auto { .. } => None,
+            Trigger::Port(_) | Trigger::Auto { .. } | Trigger::Agent(_) => None,
+        }
+    }
+
+    /// The name by which a worker takes it, if one does.
+    #[must_use]
+    pub fn agent(&self) -> Option<&str> {
+        match &self.on {
+            Trigger::Agent(name) => Some(name),
+            Trigger::Answer(_) | Trigger::Port(_) | Trigger::Auto { .. } => None,
         }
     }
 
@@ -60,6 +69,9 @@ pub enum Trigger {
         #[n(0)]
         event: bool,
     },
+    /// The worker of the body, which names it in or beside its result.
+    #[n(20)]
+    Agent(#[n(0)] String),
 }
 
 /// Where an exit leads.

@@ -1,7 +1,7 @@
 //! Guards: conditions on exits.
 
 use minicbor::{CborLen, Decode, Encode};
-use switchward_expr::{CmpOp, Path};
+use switchward_expr::{CmpOp, Logic, Path};
 
 /// A condition over the run's data and over what has happened since its node was entered.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
@@ -59,6 +59,9 @@ pub enum Guard {
         #[n(1)]
         model: String,
     },
+    /// An expression over the data holds: paths in it begin at the root of the data.
+    #[n(9)]
+    Logic(#[n(0)] Logic),
 }
 
 impl Guard {
@@ -69,6 +72,7 @@ impl Guard {
             Self::Always => true,
             Self::All(all) => all.iter().all(Self::is_open),
             Self::Any(any) => any.iter().any(Self::is_open),
+            Self::Logic(logic) => logic.is_true(),
             Self::Present(_)
             | Self::Compare { .. }
             | Self::Called { .. }
@@ -99,7 +103,8 @@ impl Guard {
             | Self::Compare { .. }
             | Self::Called { .. }
             | Self::Confirmed(_)
-            | Self::Judge { .. } => false,
+            | Self::Judge { .. }
+            | Self::Logic(_) => false,
         }
     }
 }

@@ -7,9 +7,11 @@
 //! This crate must never know: a format's source text, a clock, IO, randomness, how state is stored.
 //! Entry point: [`Machine::decode`] and the public fields.
 
+mod accept;
 mod act;
 mod analysis;
 mod delivery_reason;
+pub mod diff;
 mod end_reason;
 mod exit;
 mod fault_code;
@@ -27,9 +29,10 @@ pub mod reserved_keys;
 mod time;
 mod words;
 
+pub use accept::{Accept, Contract, FieldType, NextRule, ResultUse, Wanted};
 pub use act::{
-    Accept, Act, ActKind, Ask, Decide, FieldType, Gives, Kids, Mapped, Port, Reads, Sort, Spawn, Wait,
-    WaitOn, Wanted, Work, WorkKind,
+    Act, ActKind, Ask, Decide, FixedChild, Gives, Kids, Mapped, Port, Reads, Sort, Spawn, Wait, WaitOn, Work,
+    WorkKind,
 };
 pub use analysis::{Analysis, analyse};
 pub use delivery_reason::DeliveryReason;
@@ -42,14 +45,18 @@ pub use ids::{
     ActIx, Bucket, CalleeIx, Digest, ExitIx, GateIx, IdError, NodeIx, OpenId, ParamIx, RunId, SessionId,
     TenantId,
 };
-pub use machine::{BadMachine, Callee, CalleeKind, Field, Input, Machine, Meta, Num, Opening, Param};
+pub use machine::{
+    BadMachine, Callee, CalleeKind, Field, Input, Machine, Meta, Num, Opening, Param, Templates,
+};
 pub use money::{Micros, MoneyError};
-pub use node::{Attempts, Boundary, NoExit, Node};
-pub use op::{Case, Channel, Content, Convert, Dialect, Each, Message, Next, Op, Recipient, Text, Write};
+pub use node::{Attempts, Boundary, NoExit, Node, Writes};
+pub use op::{
+    Case, Channel, Content, Convert, Dialect, Each, Initial, Message, Next, Op, Recipient, Text, Write,
+};
 pub use pattern::{AddressPattern, Pattern, PatternError};
 pub use policy::{
-    ArgRule, Breach, Budget, BudgetUnit, Fallback, Layer, Limit, Otherwise, Period, Policy, Rule, SENDING,
-    sends_mail,
+    ArgRule, Breach, Budget, BudgetUnit, CONTROL_TOOLS, Fallback, Layer, Limit, Otherwise, Period, Policy,
+    Rule, SENDING, sends_mail,
 };
 pub use time::Time;
 pub use words::{Status, StatusWords};

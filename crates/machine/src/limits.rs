@@ -6,6 +6,8 @@ pub const BUCKETS: u16 = 4096;
 pub const NODES_MAX: usize = 10_000;
 /// Exits of one node.
 pub const EXITS_MAX: usize = 1_000;
+/// Children that one act begins side by side.
+pub const FIXED_CHILDREN_MAX: usize = 100;
 /// Rules of one list of one policy layer.
 pub const RULES_MAX: usize = 1_000;
 /// A capability or the pattern of one, bytes.
@@ -22,3 +24,5 @@ pub const MACHINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const WINDOW_SECONDS_MAX: u64 = 315_360_000;
 /// The most calls a rate limit may name: its sliding log is kept in full.
 pub const CALLS_MAX: u64 = 100_000;
+/// One text of a difference between two machines, bytes.
+pub const DIFFERENCE_TEXT_BYTES_MAX: usize = 512;

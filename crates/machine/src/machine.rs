@@ -2,11 +2,13 @@
 
 use minicbor::{CborLen, Decode, Encode};
 use switchward_expr::{DataType, Reducer};
+use switchward_schema::Schema;
 
-use crate::limits::MACHINE_BYTES_MAX;
+use crate::limits::{FIXED_CHILDREN_MAX, MACHINE_BYTES_MAX};
+use crate::reserved_keys::HIDDEN_PREFIX;
 use crate::{
-    ActKind, Budget, CalleeIx, Digest, GateIx, GateSpec, Kids, Node, NodeIx, ParamIx, Policy, StatusWords,
-    Target,
+    ActKind, Budget, CalleeIx, Digest, GateIx, GateSpec, Initial, Kids, Node, NodeIx, ParamIx, Policy,
+    StatusWords, Target,
 };
 
 /// The version of a machine's encoded form; the first byte of it.
@@ -55,6 +57,37 @@ pub struct Machine {
     /// Other definitions that runs of this one call; pinned to machines when a session starts.
     #[cbor(n(20), skip_if = "Vec::is_empty")]
     pub callees: Vec<Callee>,
+    /// What the data of a run must be after each write; `None` if they may be anything.
+    #[n(21)]
+    pub data_schema: Option<Schema>,
+    /// What the data of a run begin with, before the input of its start; each key once.
+    #[cbor(n(22), skip_if = "Vec::is_empty")]
+    pub initial: Vec<Initial>,
+    /// The model that the definition wants for its work, where a node names none.
+    #[n(23)]
+    pub model: Option<String>,
+    /// How the templates in inputs of work and in values of operations are read.
+    #[cbor(n(24), skip_if = "Templates::is_lenient")]
+    pub templates: Templates,
+}
+
+/// How templates inside JSON are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum Templates {
+    /// `{gathered.x}` and `{gathered_data.x}` stand for values; an absent one is empty.
+    #[default]
+    #[n(0)]
+    Lenient,
+    /// `{{x}}` stands for a value; an absent one, or null, is a fault that is not tried again.
+    #[n(1)]
+    Strict,
+}
+
+impl Templates {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as the encoder calls it")]
+    fn is_lenient(&self) -> bool {
+        *self == Self::Lenient
+    }
 }
 
 /// What a session may accept although no open item asks for it. Anything that its machine does not list is refused.
@@ -211,10 +244,12 @@ impl Machine {
         self.inputs.contains(&input)
     }
 
-    /// Returns true if only the engine writes this top-level key of the data.
+    /// Returns true if only the engine writes this top-level key of the data. Where the data have a schema, a key that
+    /// begins with [`HIDDEN_PREFIX`] is one of them.
     #[must_use]
     pub fn reserves(&self, key: &str) -> bool {
-        self.reserved_keys.iter().any(|reserved| reserved == key)
+        let hidden = self.data_schema.is_some() && key.starts_with(HIDDEN_PREFIX);
+        hidden || self.reserved_keys.iter().any(|reserved| reserved == key)
     }
 
     /// Whether events from outside are for any of its nodes.
@@ -285,6 +320,26 @@ impl Machine {
         }
     }
 
+    fn check_kids(&self, kids: &Kids) -> Result<(), BadMachine> {
+        let dangling = |what: &str| BadMachine(format!("{what} has an index out of range"));
+        match kids {
+            Kids::Call(callee) => self.callee(*callee).map(drop).ok_or_else(|| dangling("a call")),
+            Kids::Fixed(children) => {
+                if children.is_empty() || children.len() > FIXED_CHILDREN_MAX {
+                    let message = format!("an act begins {} children side by side", children.len());
+                    return Err(BadMachine(message));
+                }
+                for (at, child) in children.iter().enumerate() {
+                    self.node(child.node).ok_or_else(|| dangling("a child"))?;
+                    if children[..at].iter().any(|other| other.name == child.name) {
+                        return Err(BadMachine(format!("two children are called {}", child.name)));
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
     fn check_indices(&self) -> Result<(), BadMachine> {
         let dangling = |what: &str| BadMachine(format!("{what} has an index out of range"));
         self.node(self.start).ok_or_else(|| dangling("start"))?;
@@ -297,8 +352,7 @@ impl Machine {
                     return Err(dangling("a port of an act"));
                 }
                 if let ActKind::Spawn(spawn) = &act.kind {
-                    let Kids::Call(callee) = spawn.kids;
-                    self.callee(callee).ok_or_else(|| dangling("a call"))?;
+                    self.check_kids(&spawn.kids)?;
                 }
             }
             for exit in &node.exits {

@@ -2,6 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 
+use crate::reserved_keys::HIDDEN_PREFIX;
 use crate::{Act, Dialect, EndReason, Ending, Exit, ExitIx, Port};
 
 /// A vertex of a machine, as its author named it.
@@ -22,7 +23,8 @@ pub struct Node {
     /// What the agent is shown: question, instructions.
     #[n(4)]
     pub text: Option<String>,
-    /// How the text is read.
+    /// How the text is read. If it is [`Dialect::Strict`], the values and addresses in its acts and exits are
+    /// read so, too; otherwise references in them are those of [`Dialect::Braces`].
     #[cbor(n(5), default)]
     pub dialect: Dialect,
     /// Whether the agent may end a turn here after the body has ended: the exits are then tried once more. While the body
@@ -38,6 +40,12 @@ pub struct Node {
     /// What happens when the attempts are spent.
     #[cbor(n(9), default)]
     pub boundary: Boundary,
+    /// What of the data its acts may write, whatever a value comes from.
+    #[cbor(n(10), skip_if = "Writes::is_any")]
+    pub writes: Writes,
+    /// The model that its work wants; `None`: that of the start, else that of the machine.
+    #[n(11)]
+    pub model: Option<String>,
 }
 
 impl Node {
@@ -55,6 +63,8 @@ impl Node {
             attempts: Attempts::default(),
             asked: Attempts::default(),
             boundary: Boundary::Fail,
+            writes: Writes::Any,
+            model: None,
         }
     }
 
@@ -63,6 +73,42 @@ impl Node {
     pub fn listens_to_events(&self) -> bool {
         self.acts.iter().any(|act| act.kind.waits_for_event())
             || self.exits.iter().any(|exit| exit.guard.listens_to_events())
+    }
+}
+
+/// What of the data a node may write.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
+pub enum Writes {
+    /// Every key that the machine does not reserve.
+    #[default]
+    #[n(0)]
+    Any,
+    /// These top-level keys and no others; none of them begins with [`HIDDEN_PREFIX`].
+    #[n(1)]
+    Only(#[n(0)] Vec<String>),
+}
+
+impl Writes {
+    /// Returns true if a top-level key is among them.
+    #[must_use]
+    pub fn covers(&self, key: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Only(keys) => !key.starts_with(HIDDEN_PREFIX) && keys.iter().any(|known| known == key),
+        }
+    }
+
+    /// The keys, if they are listed.
+    #[must_use]
+    pub fn listed(&self) -> Option<&[String]> {
+        match self {
+            Self::Any => None,
+            Self::Only(keys) => Some(keys),
+        }
+    }
+
+    fn is_any(&self) -> bool {
+        *self == Self::Any
     }
 }
 
@@ -111,6 +157,12 @@ impl Node {
     /// The answers that this node takes, in the author's order.
     pub fn answers(&self) -> impl Iterator<Item = &str> {
         self.exits.iter().filter_map(Exit::answer)
+    }
+
+    /// The exits that a worker names, in the author's order, each with its position and its name.
+    pub fn agent_exits(&self) -> impl Iterator<Item = (ExitIx, &str)> {
+        let position = |at| u16::try_from(at).ok().map(ExitIx);
+        self.exits.iter().enumerate().filter_map(move |(at, exit)| Some((position(at)?, exit.agent()?)))
     }
 }
 

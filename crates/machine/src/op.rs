@@ -1,4 +1,5 @@
-//! Operations: what runs through at once. Values and texts in them are templates of the dialect that they name.
+//! Operations: what runs through at once. Values and texts in them are templates of the dialect that they name, except for
+//! literals, which say so.
 
 use std::borrow::Cow;
 
@@ -31,6 +32,9 @@ pub enum Op {
     /// Go to the next item of a list whose operations are acts of their own: `Port::Item` while there is one.
     #[n(6)]
     Next(#[n(0)] Next),
+    /// Write a literal into the run's data: no text in it is a template.
+    #[n(7)]
+    Set(#[n(0)] Initial),
 }
 
 /// A value for the run's data.
@@ -162,6 +166,9 @@ pub enum Dialect {
     /// A Jinja2 template over `gathered_data`; what is undefined is empty.
     #[n(2)]
     Jinja,
+    /// `{{x}}` stands for a value of the data; an absent one, or null, is a fault that is never retried.
+    #[n(3)]
+    Strict,
 }
 
 /// To whom a message goes.
@@ -243,4 +250,15 @@ pub struct Next {
     /// How many loops of this kind it stands in.
     #[n(2)]
     pub level: u8,
+}
+
+/// A key and its value: what the data of a run begin with, or what an operation sets.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Initial {
+    /// The top-level key.
+    #[n(0)]
+    pub key: String,
+    /// JSON; a literal, in which nothing stands for something else.
+    #[n(1)]
+    pub value: String,
 }

@@ -13,6 +13,12 @@ pub fn sends_mail(capability: &str) -> bool {
     Pattern::new(SENDING).is_ok_and(|pattern| pattern.covers(capability))
 }
 
+/// The tools by which a supervisor controls a process. No worker may call one of them.
+pub const CONTROL_TOOLS: [&str; 6] =
+    ["continue_process", "set_context", "transition_to", "skip_node", "retry_node", "fail_process"];
+/// What precedes the name of a tool of the process endpoint.
+const PROCESS_ENDPOINT: &str = "mcp:process:";
+
 /// Every layer that has a say; of the effects of those that apply, the strictest holds: deny, ask, allow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Policy {
@@ -63,6 +69,28 @@ impl Policy {
 }
 
 impl Layer {
+    /// The layer that denies the [`CONTROL_TOOLS`], by themselves and at the process endpoint, and says nothing else.
+    ///
+    /// # Panics
+    /// Never: the names are patterns.
+    #[must_use]
+    pub fn of_control_tools() -> Self {
+        let pattern = |name: String| Pattern::new(&name).expect("a name of letters is a pattern");
+        let rule = |pattern| Rule { pattern, limits: Vec::new(), gate: None, args: None };
+        let names =
+            CONTROL_TOOLS.iter().flat_map(|tool| [(*tool).to_owned(), format!("{PROCESS_ENDPOINT}{tool}")]);
+        Self {
+            name: "process_control".into(),
+            covers: pattern("*".into()),
+            except: Vec::new(),
+            deny: names.map(pattern).map(rule).collect(),
+            ask: Vec::new(),
+            allow: Vec::new(),
+            otherwise: Otherwise::Abstain,
+            at: None,
+        }
+    }
+
     /// Whether the layer has no rule and leaves everything to the tenant's default.
     #[must_use]
     pub fn is_unwritten(&self) -> bool {

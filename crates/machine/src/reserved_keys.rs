@@ -2,6 +2,8 @@
 //! [`Machine::reserved_keys`](crate::Machine::reserved_keys). No agent, worker, event, start or definition can write to a
 //! reserved key, so that no approval and no answer can be made up.
 
+pub use switchward_schema::NEXT_NODE;
+
 /// `approval.<state>`: what the people of an approval were shown; once somebody has refused, also who did, and why.
 pub const APPROVAL: &str = "approval";
 /// `approval.<state>.shown`: the values that the request showed, as they were when it was opened, each at the path at
@@ -17,3 +19,5 @@ pub const REPLY_TOKEN: &str = "reply_token";
 pub const TASKS: &str = "tasks";
 /// `wait.<state>`: what ended the wait.
 pub const WAIT: &str = "wait";
+/// With what names begin that are the engine's in every machine whose nodes list what they write: no data have such a key.
+pub const HIDDEN_PREFIX: char = '_';

@@ -6,16 +6,18 @@
     reason = "a test fails if it cannot continue, and it reads golden files"
 )]
 
-use switchward_expr::{CmpOp, DataType, Path, Reducer, Transform};
+use switchward_expr::{CmpOp, DataType, Logic, Path, Reducer, Transform};
+use switchward_machine::limits::FIXED_CHILDREN_MAX;
 use switchward_machine::{
     Accept, Act, ActIx, ActKind, AddressPattern, ArgRule, Ask, Attempts, Boundary, Breach, Budget,
-    BudgetUnit, Callee, CalleeIx, CalleeKind, Case, Channel, Content, Convert, Decide, Decision, Dialect,
-    Each, EndReason, Ending, Exit, Field, FieldType, GateIx, GateKind, GateSpec, Gives, Guard, Input,
-    Inquiry, Kids, Layer, Limit, Machine, Mapped, Message, Meta, Micros, Next, NoExit, Node, NodeIx, Num, Op,
-    Opening, Otherwise, Outcome, Param, ParamIx, Pattern, Period, Policy, Port, Reads, Recipient, Resolve,
-    Rounds, Rule, Sort, Spawn, StatusWords, Target, Text, Trigger, Wait, WaitOn, Wanted, Work, WorkKind,
-    Write,
+    BudgetUnit, Callee, CalleeIx, CalleeKind, Case, Channel, Content, Contract, Convert, Decide, Decision,
+    Dialect, Each, EndReason, Ending, Exit, Field, FieldType, FixedChild, GateIx, GateKind, GateSpec, Gives,
+    Guard, Initial, Input, Inquiry, Kids, Layer, Limit, Machine, Mapped, Message, Meta, Micros, Next,
+    NextRule, NoExit, Node, NodeIx, Num, Op, Opening, Otherwise, Outcome, Param, ParamIx, Pattern, Period,
+    Policy, Port, Reads, Recipient, Resolve, ResultUse, Rounds, Rule, Sort, Spawn, StatusWords, Target,
+    Templates, Text, Trigger, Wait, WaitOn, Wanted, Work, WorkKind, Write, Writes, analyse,
 };
+use switchward_schema::Schema;
 
 fn pattern(text: &str) -> Pattern {
     Pattern::new(text).unwrap()
@@ -41,7 +43,38 @@ fn nodes() -> Vec<Node> {
     };
     let on_no_exit = NoExit::End(Ending::plain(Outcome::Completed));
     let last = Node { on_no_exit, ..Node::new("last", vec![log]) };
-    vec![first, last, talk(), rules(), call(CalleeIx(0))]
+    vec![first, last, talk(), rules(), call(CalleeIx(0)), bound()]
+}
+
+/// A node that lists what it writes, with work of each kind that has a contract.
+fn bound() -> Node {
+    let work = |kind, next, into, schema| {
+        let accept = Some(Accept::Contract(Contract { schema, next, into }));
+        let literal = Some(r#"{"tool":"{{x}}"}"#.to_owned());
+        Act { kind: ActKind::Work(Work { accept, literal, ..Work::plain(kind) }), then: Vec::new() }
+    };
+    let set = Op::Set(Initial { key: "score".into(), value: "\"{{x}}\"".into() });
+    let derived = schema().derive(&["score".to_owned()], &["last".to_owned()]);
+    Node {
+        exits: vec![Exit::plain(Trigger::Agent("last".into()), Target::Node(NodeIx(1)))],
+        on_no_exit: NoExit::Fail(EndReason::NoTransition),
+        writes: Writes::Only(vec!["score".into()]),
+        model: Some("claude-haiku-4-5".into()),
+        ..Node::new(
+            "bound",
+            vec![
+                work(WorkKind::Tool, NextRule::Free, ResultUse::Deduce, None),
+                work(WorkKind::Interaction, NextRule::Lone, ResultUse::Update, Some(derived)),
+                work(WorkKind::Script, NextRule::Needed, ResultUse::Update, None),
+                Act { kind: ActKind::Do(vec![set]), then: Vec::new() },
+            ],
+        )
+    }
+}
+
+fn schema() -> Schema {
+    Schema::new(&serde_json::json!({ "type": "object", "properties": { "score": { "type": "number" } } }))
+        .unwrap()
 }
 
 /// A node that calls another machine.
@@ -49,7 +82,11 @@ fn call(callee: CalleeIx) -> Node {
     let mapped = |to: &str, from: &str| vec![Mapped { to: to.into(), from: Path::new(from).unwrap() }];
     let (input, output) = (mapped("order_id", "order.id"), mapped("tracking", "code"));
     let spawn = Spawn { kids: Kids::Call(callee), input, result: Gives::Return(output) };
-    Node::new("call", vec![Act { kind: ActKind::Spawn(spawn), then: Vec::new() }])
+    Node {
+        text: Some("Ship {{order.id}}".into()),
+        dialect: Dialect::Strict,
+        ..Node::new("call", vec![Act { kind: ActKind::Spawn(spawn), then: Vec::new() }])
+    }
 }
 
 /// A node of a conversation: every kind of guard, and every switch of a node.
@@ -67,6 +104,7 @@ fn talk() -> Node {
         Guard::Confirmed(vec!["aye".into()]),
         Guard::Seen("paid".into()),
         Guard::Judge { rubric: "It is polite.".into(), model: "claude-haiku-4-5".into() },
+        Guard::Logic(Logic::guard_json(r#"{">": [{"var": "order.total"}, 100]}"#).unwrap()),
     ]);
     let called = Guard::Called { tool: "lookup".into(), success: true };
     let port = Trigger::Port(Port::Named("error".into()));
@@ -122,8 +160,6 @@ fn extract() -> Work {
     };
     let port = |name: &str| Port::Named(name.into());
     Work {
-        kind: WorkKind::Extract,
-        turn_ends: false,
         input: Some(r#"{"instructions":"Dates as YYYY-MM-DD."}"#.into()),
         reads: Some(Reads::Data(Path::new("mail.body").unwrap())),
         accept: Some(Accept::Fields {
@@ -131,6 +167,7 @@ fn extract() -> Work {
             complete: port("complete"),
             incomplete: port("incomplete"),
         }),
+        ..Work::plain(WorkKind::Extract)
     }
 }
 
@@ -218,6 +255,33 @@ fn gates() -> Vec<GateSpec> {
     ]
 }
 
+/// A machine whose first node begins two children at its second one.
+fn branching(children: &[(&str, u32)]) -> Machine {
+    let child = |(name, node): &(&str, u32)| FixedChild { name: (*name).into(), node: NodeIx(*node) };
+    let kids = Kids::Fixed(children.iter().map(child).collect());
+    let spawn = Spawn { kids, input: Vec::new(), result: Gives::Update };
+    let split = Node::new("split", vec![Act { kind: ActKind::Spawn(spawn), then: Vec::new() }]);
+    let ask = Act { kind: ActKind::Ask(Ask { turns: true }), then: Vec::new() };
+    let on_no_exit = NoExit::End(Ending::plain(Outcome::Completed));
+    let part = Node { on_no_exit, ..Node::new("part", vec![ask]) };
+    Machine { nodes: vec![split, part], policy: Policy::default(), ..machine() }
+}
+
+#[test]
+fn children_side_by_side_are_part_of_the_form() {
+    let machine = branching(&[("a", 1), ("b", 1)]);
+    assert_eq!(Machine::decode(&machine.encode()), Ok(machine.clone()));
+    assert_eq!(analyse(&machine).unreachable, [], "a child begins at the second node");
+    let names: Vec<String> = (0..=FIXED_CHILDREN_MAX).map(|at| format!("c-{at}")).collect();
+    let many: Vec<(&str, u32)> = names.iter().map(|name| (name.as_str(), 1)).collect();
+    let most = branching(&many[..FIXED_CHILDREN_MAX]);
+    assert!(Machine::decode(&most.encode()).is_ok(), "as many as there may be");
+    let bad: [&[(&str, u32)]; 4] = [&[], &[("a", 2)], &[("a", 1), ("a", 1)], &many];
+    for children in bad {
+        assert!(Machine::decode(&branching(children).encode()).is_err(), "{children:?}");
+    }
+}
+
 fn policy() -> Policy {
     let limits =
         [Period::Hour, Period::Day, Period::Month].map(|period| Limit::Money { max: Micros(5), period });
@@ -267,6 +331,10 @@ fn machine() -> Machine {
         inputs: Input::ALL.to_vec(),
         reserved_keys: vec!["approval".into(), "tasks".into()],
         callees: vec![Callee { name: "shipping".into(), version: Some(3), kind: CalleeKind::Workflow }],
+        data_schema: Some(schema()),
+        initial: vec![Initial { key: "score".into(), value: "0".into() }],
+        model: Some("claude-haiku-4-5".into()),
+        templates: Templates::Strict,
         meta: Meta { name: "gate".into(), format: "checkpoint".into(), description: None },
     }
 }
@@ -297,7 +365,6 @@ fn earlier(name: &str) -> Machine {
     let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
     let machine = Machine::decode(&bytes).unwrap();
     assert_eq!(machine.encode(), bytes, "the digest of a machine without new parts must not change");
-    assert_eq!(machine.callees, [], "{name}");
     machine
 }
 
@@ -308,6 +375,13 @@ fn machines_of_earlier_builds_can_be_read() {
     let before_calls = earlier("machine.v1.before-calls.hex");
     assert!(before_calls.gates.iter().any(|gate| gate.inquiry.is_some()));
     let before_tasks = earlier("machine.v1.before-tasks.hex");
+    for machine in [&before_approvals, &before_calls, &before_tasks] {
+        assert_eq!(machine.callees, []);
+    }
+    let before_contracts = earlier("machine.v1.before-contracts.hex");
+    assert_eq!((before_contracts.callees.len(), before_contracts.initial.len()), (1, 0));
+    assert!(before_contracts.data_schema.is_none() && before_contracts.templates == Templates::Lenient);
+    assert!(before_contracts.nodes.iter().all(|node| node.writes == Writes::Any && node.model.is_none()));
     let acts = before_tasks.nodes.iter().flat_map(|node| &node.acts);
     let decides = |act: &Act| match &act.kind {
         ActKind::Decide(decide) => Some(*decide),

@@ -23,7 +23,7 @@ pub use en::deliveries::delivery_failure;
 pub use en::delivery_details::delivery_detail;
 pub use en::directory::directory_warning;
 pub use en::evidence::reply_evidence;
-pub use en::faults::{end_comment, fault, result_problem, work_problem};
+pub use en::faults::{end_comment, fault, remedy, result_problem, work_problem};
 pub use en::gate_lines::{
     APPROVED_BY_YOU, CALL_TO_REPEAT, GateLine, GateMatter, NOBODY, Notified, gate_about, gate_decided,
     gate_deciders, gate_message, gate_question, gate_voided, gate_waited, inputs_held, quorum,

@@ -190,7 +190,7 @@ fn done(job: &JobHead, item: OpenId, fence: u64, outcome: Outcome) -> Option<Com
                 // Mails and webhooks are no work.
                 Delivered::Mail { .. } | Delivered::Webhook { .. } => return None,
             };
-            WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens })
+            WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens, next: None })
         }
         // It was not begun, and so is no attempt: when its lease is over, it goes out again.
         Err(Failed { reason: DeliveryReason::NotBegun, .. }) => return None,

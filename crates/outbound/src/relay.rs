@@ -259,7 +259,10 @@ pub(super) fn stream_of(kind: WorkKind) -> (Stream, usize) {
         | WorkKind::Judge
         | WorkKind::Classify
         | WorkKind::Delegate
-        | WorkKind::Intent => (Stream::Model, QUESTIONS_OUT_MAX),
+        | WorkKind::Intent
+        | WorkKind::Tool
+        | WorkKind::Interaction
+        | WorkKind::Script => (Stream::Model, QUESTIONS_OUT_MAX),
     }
 }
 
@@ -331,7 +334,7 @@ fn input(work: &WorkView, stored: &Value) -> Result<JobInput, Failed> {
         WorkKind::Judge => Kind::Judge,
         WorkKind::Classify => Kind::Classify,
         WorkKind::Intent => Kind::Intent,
-        WorkKind::Agent | WorkKind::Delegate => {
+        WorkKind::Agent | WorkKind::Delegate | WorkKind::Tool | WorkKind::Interaction | WorkKind::Script => {
             return Err(Failed::new(DeliveryReason::JobInvalid, JobProblem::WorkersOnly));
         }
     };

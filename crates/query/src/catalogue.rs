@@ -39,6 +39,9 @@ pub enum CatalogueQuery {
     /// What a session would be pinned to.
     #[n(7)]
     Pin(#[n(0)] PinDefinitions),
+    /// The definitions that need another one.
+    #[n(8)]
+    Uses(#[n(0)] FindUses),
 }
 
 /// A definition. Answers `None` if there is none of this name.
@@ -56,7 +59,7 @@ impl Evaluate for GetDefinition {
     type Answer = Option<SharedRow<Definition>>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
-        rows.definition_at(&Key::definition(self.tenant, &self.name))
+        rows.definition(self.tenant, &self.name)
     }
 }
 
@@ -66,7 +69,7 @@ impl Ask for GetDefinition {
     }
 }
 
-/// The definitions of a tenant, by name.
+/// The definitions of a tenant, by name, without those that were deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ListDefinitions {
     /// The tenant whose definitions are listed.
@@ -75,6 +78,9 @@ pub struct ListDefinitions {
     /// The part of the list.
     #[n(1)]
     pub bounds: Bounds,
+    /// Whether archived definitions are listed, too.
+    #[cbor(n(2), default, skip_if = "std::ops::Not::not")]
+    pub archived: bool,
 }
 
 impl Evaluate for ListDefinitions {
@@ -82,7 +88,9 @@ impl Evaluate for ListDefinitions {
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
         let prefix = Key::prefix_of_catalogue(self.tenant, Kind::Definition);
-        self.bounds.rows(rows, &prefix)
+        self.bounds.rows_that(rows, &prefix, |row: &Definition| {
+            row.deleted.is_none() && (self.archived || row.archived.is_none())
+        })
     }
 }
 
@@ -266,6 +274,105 @@ impl Evaluate for PinDefinitions {
 }
 
 impl Ask for PinDefinitions {
+    fn source(&self) -> Source {
+        Source::Catalogue
+    }
+}
+
+/// The definitions of a tenant that need a definition, or a version of it, among some definitions. Those that are archived
+/// call nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct FindUses {
+    /// The tenant that owns all of them.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// The name of the definition that is needed.
+    #[n(1)]
+    pub name: String,
+    /// The number of the version that is needed; `None`: the definition, in any version.
+    #[n(2)]
+    pub version: Option<u32>,
+    /// The definitions that are looked at.
+    #[n(3)]
+    pub bounds: Bounds,
+}
+
+/// The definitions that need one.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Uses {
+    /// In the order of their names.
+    #[n(0)]
+    pub uses: Vec<DefinitionUse>,
+    /// The position after which further definitions have not been looked at; `None` at their end.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub next: Option<Vec<u8>>,
+}
+
+/// A definition that needs another one.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct DefinitionUse {
+    /// The name of the definition.
+    #[n(0)]
+    pub name: String,
+    /// What it needs the other one for.
+    #[n(1)]
+    pub kind: UseKind,
+}
+
+/// What a definition needs another one for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub enum UseKind {
+    /// Its active version calls it.
+    #[n(0)]
+    Calls,
+    /// It is a policy that is attached to the definition.
+    #[n(1)]
+    Policy,
+}
+
+impl FindUses {
+    /// What a definition needs the other one for; `None` if it does not need it.
+    fn use_of(&self, rows: &StateView, definition: &Definition) -> Result<Option<UseKind>, ViewError> {
+        if definition.name == self.name {
+            return Ok(None);
+        }
+        // An attached policy applies in the version that is active, which cannot be deleted alone.
+        if self.version.is_none() && definition.policies.contains(&self.name) {
+            return Ok(Some(UseKind::Policy));
+        }
+        let Some(number) = definition.active.filter(|_| definition.archived.is_none()) else {
+            return Ok(None);
+        };
+        let version = rows.version_at(&Key::version(self.tenant, &definition.name, number))?;
+        let Some(version) = version else { return Ok(None) };
+        let machine = rows.machine(self.tenant, version.machine)?;
+        let calls = machine.is_some_and(|machine| {
+            let mut callees = machine.callees.iter();
+            callees.any(|callee| {
+                callee.name == self.name && (self.version.is_none() || callee.version == self.version)
+            })
+        });
+        Ok(calls.then_some(UseKind::Calls))
+    }
+}
+
+impl Evaluate for FindUses {
+    type Answer = Uses;
+
+    fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
+        let prefix = Key::prefix_of_catalogue(self.tenant, Kind::Definition);
+        let page: Rows<Definition> =
+            self.bounds.rows_that(rows, &prefix, |row: &Definition| row.deleted.is_none())?;
+        let mut uses = Vec::new();
+        for row in &page.rows {
+            let kind = self.use_of(rows, row)?;
+            uses.extend(kind.map(|kind| DefinitionUse { name: row.name.clone(), kind }));
+        }
+        Ok(Uses { uses, next: page.next })
+    }
+}
+
+impl Ask for FindUses {
     fn source(&self) -> Source {
         Source::Catalogue
     }

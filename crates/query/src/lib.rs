@@ -33,8 +33,8 @@ pub use approval::{
 };
 pub use ask::{Ask, AskStale, Evaluate, Reader, Sent, Source};
 pub use catalogue::{
-    CatalogueQuery, GetAssistant, GetDefinition, GetMachine, GetSourceVersion, GetVersion, ListAssistants,
-    ListDefinitions, PinDefinitions, Pinning,
+    CatalogueQuery, DefinitionUse, FindUses, GetAssistant, GetDefinition, GetMachine, GetSourceVersion,
+    GetVersion, ListAssistants, ListDefinitions, PinDefinitions, Pinning, UseKind, Uses,
 };
 pub use delivery::{
     DeliveryQuery, EffectShown, FindWebhookSource, GetEffect, GetMissed, GetWebhookSource, ListChanged,
@@ -49,8 +49,8 @@ pub use history::{GetHistory, GetHistoryBefore, GetMachines, HistoryFrom, Histor
 pub use list::{Bounds, Compared, Entry, List, Rows, Scan};
 pub use policy::{CheckLedger, ExplainCall, PolicyQuery};
 pub use session::{
-    CheckRemoved, CheckReplyToken, GetAnswered, GetSession, ListSessions, SessionQuery, SessionShown,
-    ShowSession, TimeTerm,
+    CheckRemoved, CheckReplyToken, GetAnswered, GetSession, ListPinned, ListSessions, SessionQuery,
+    SessionShown, ShowSession, TimeTerm,
 };
 pub use tenant::{
     GetApiKey, GetMailKeys, GetMailRetention, GetShardTenant, GetTenant, GetTenantNumbered, GetTenantRecord,

@@ -151,6 +151,16 @@ pub struct Rows<T: RowKind + 'static> {
 impl Bounds {
     /// Reads the rows with this prefix.
     pub(crate) fn rows<T: RowKind>(&self, view: &StateView, prefix: &[u8]) -> Result<Rows<T>, ViewError> {
+        self.rows_that(view, prefix, |_| true)
+    }
+
+    /// Reads those of the rows with this prefix that `shows` returns true for.
+    pub(crate) fn rows_that<T: RowKind>(
+        &self,
+        view: &StateView,
+        prefix: &[u8],
+        shows: impl Fn(&T) -> bool,
+    ) -> Result<Rows<T>, ViewError> {
         let size = usize::try_from(self.size).unwrap_or(usize::MAX);
         let after = self.after.as_ref().map(|after| [prefix, after].concat());
         let (mut rows, mut looked, mut last, mut more) = (Vec::new(), 0, Vec::new(), false);
@@ -160,7 +170,7 @@ impl Bounds {
                 return ControlFlow::Break(());
             }
             looked += 1;
-            rows.extend(SharedRow::of(Arc::clone(row)));
+            rows.extend(SharedRow::of(Arc::clone(row)).filter(|row: &SharedRow<T>| shows(row)));
             last = key.as_bytes()[prefix.len()..].to_vec();
             ControlFlow::Continue(())
         })?;

@@ -6,7 +6,8 @@ use switchward_machine::{Micros, SessionId, TenantId, Time};
 use switchward_shard::StateView;
 use switchward_state::catalogue::Settings;
 use switchward_state::policy::{Args, Authorize, LedgerRule, LimitCheck, check_limits};
-use switchward_state::{Scope, ViewError};
+use switchward_state::run::RunAddress;
+use switchward_state::{Rejection, Scope, ViewError};
 
 use crate::ask::{Ask, Evaluate, Source};
 
@@ -21,7 +22,8 @@ pub enum PolicyQuery {
     Ledger(#[n(0)] CheckLedger),
 }
 
-/// What would be decided about a call of a session, limits apart. Answers `None` if the session does not exist.
+/// What would be decided about a call of a session, limits apart. Answers `None` if the session does not exist, and a refusal
+/// if no active run is the one that would call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct ExplainCall {
     /// The tenant that owns the session.
@@ -45,10 +47,13 @@ pub struct ExplainCall {
     /// The time by the shard's clock; grants and limits are judged by it.
     #[n(6)]
     pub now: Time,
+    /// The run that would call; `None`: the only active run that waits for no other.
+    #[n(7)]
+    pub address: Option<RunAddress>,
 }
 
 impl Evaluate for ExplainCall {
-    type Answer = Option<Explanation>;
+    type Answer = Option<Result<Explanation, Rejection>>;
 
     fn evaluate(&self, rows: &StateView) -> Result<Self::Answer, ViewError> {
         let authorize = Authorize {
@@ -59,7 +64,10 @@ impl Evaluate for ExplainCall {
             limits: None,
             mail: None,
         };
-        rows.consistent(|rows| explain(rows, self.tenant, self.session, self.settings, &authorize, self.now))
+        let address = self.address.as_ref();
+        rows.consistent(|rows| {
+            explain(rows, self.tenant, self.session, self.settings, address, &authorize, self.now)
+        })
     }
 }
 

@@ -41,6 +41,9 @@ pub enum SessionQuery {
     /// The machines of runs.
     #[n(8)]
     Machines(#[n(0)] GetMachines),
+    /// The sessions that are pinned to a definition.
+    #[n(9)]
+    ListPinned(#[n(0)] ListPinned),
 }
 
 /// A session of a tenant. Answers `None` if it does not exist, or is hidden.
@@ -182,6 +185,67 @@ impl List for ListSessions {
             let session = session_view(rows, self.tenant, id)?;
             let session = session.filter(|session| self.has(&session.session));
             session.map(|session| SessionShown::of(rows, self.tenant, session)).transpose()
+        })
+    }
+}
+
+/// The sessions of a tenant in one status that are pinned to a definition, or to a version of it, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct ListPinned {
+    /// The tenant whose sessions are listed.
+    #[n(0)]
+    pub tenant: TenantId,
+    /// Only sessions in it are listed.
+    #[n(1)]
+    pub status: Status,
+    /// The name of the definition.
+    #[n(2)]
+    pub definition: String,
+    /// The number of the version; `None`: any version.
+    #[n(3)]
+    pub version: Option<u32>,
+}
+
+impl ListPinned {
+    fn is(&self, definition: &str, version: u32) -> bool {
+        definition == self.definition && self.version.is_none_or(|number| number == version)
+    }
+
+    /// Whether the session is pinned to it: by what it runs, by what it may still run, or by what it calls or obeys.
+    fn pins(&self, rows: &dyn View, id: SessionId, session: &Session) -> Result<bool, ViewError> {
+        let mut workflows = session.workflows.iter();
+        let mut callees = session.callees.iter();
+        let mut policies = session.policies.iter();
+        if self.is(&session.definition, session.version)
+            || workflows.any(|known| self.is(&known.definition, known.version))
+            || callees.any(|pinned| self.is(&pinned.callee.name, pinned.version))
+            || policies.any(|pinned| self.is(&pinned.name, pinned.version))
+        {
+            return Ok(true);
+        }
+        for run in [session.root].iter().chain(&session.queue) {
+            let run = rows.run(self.tenant, id, *run)?;
+            if self.is(&run.definition, run.version) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl List for ListPinned {
+    type Item = SessionId;
+
+    fn prefix(&self) -> Vec<u8> {
+        IndexKey::sessions_in(self.tenant, self.status)
+    }
+
+    fn pick(&self, rows: &StateView, entry: &Key) -> Result<Option<SessionId>, ViewError> {
+        let Some(id) = IndexKey::session_of(entry) else { return Ok(None) };
+        rows.consistent(|rows| {
+            let Some(session) = rows.session(self.tenant, id)? else { return Ok(None) };
+            let pins = session.removal.is_none() && self.pins(rows, id, &session)?;
+            Ok(pins.then_some(id))
         })
     }
 }

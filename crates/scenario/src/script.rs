@@ -135,6 +135,8 @@ pub enum Verb {
     Turn {
         /// What the agent said.
         text: String,
+        /// The node of the run that it is about; `None`: of the only active one.
+        node: Option<String>,
     },
     /// The agent records data.
     Record(Map<String, Value>),
@@ -178,6 +180,8 @@ pub enum Verb {
         cost: Micros,
         /// The tokens used.
         tokens: u64,
+        /// The node of the run that has called it; `None`: of the only active one.
+        node: Option<String>,
     },
     /// A usage report.
     Usage {
@@ -266,6 +270,8 @@ pub struct Authorize {
     pub args: Vec<u8>,
     /// The estimated cost.
     pub estimate: Option<Micros>,
+    /// The node of the run that calls; `None`: of the only active one.
+    pub node: Option<String>,
 }
 
 /// A worker finishes the oldest open work that matches.
@@ -281,6 +287,8 @@ pub struct Work {
     pub ends: bool,
     /// The result, or the error.
     pub came: Result<Value, String>,
+    /// The transition that the worker names beside the result.
+    pub next: Option<String>,
     /// What the work is reported to have cost, millionths of a US dollar.
     pub cost: Micros,
     /// The tokens used.

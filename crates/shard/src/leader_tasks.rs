@@ -348,6 +348,7 @@ fn command(key: &Key, scope: Scope, effect: &Effect, request: Option<RequestId>,
         actor: Actor::server(),
         settings: Settings::default(),
         trace: effect.trace.clone(),
+        address: None,
         body,
     }
 }

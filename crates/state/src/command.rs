@@ -7,7 +7,7 @@ use crate::approval::ApprovalCommand;
 use crate::catalogue::{CatalogueCommand, Settings};
 use crate::delivery::DeliveryCommand;
 use crate::policy::{LimitCheck, PolicyCommand};
-use crate::run::RunCommand;
+use crate::run::{RunAddress, RunCommand};
 use crate::session::SessionCommand;
 use crate::work::WorkCommand;
 use crate::{Actor, AdmissionClass, ChangedTenant, CommandTraits, RequestId, Scope, Shown, ViewError};
@@ -39,6 +39,9 @@ pub struct Command {
     /// The request.
     #[n(7)]
     pub body: Body,
+    /// The run that it is about; `None`: the only active run that waits for no other.
+    #[n(8)]
+    pub address: Option<RunAddress>,
 }
 
 /// The version of a command's form; its first byte.

@@ -78,6 +78,10 @@ pub const LABEL_BYTES_MAX: usize = 256;
 pub const BATCH_COMMANDS_MAX: usize = 1_024;
 /// Versions of one definition.
 pub const VERSIONS_MAX: u32 = 100_000;
+/// Numbers of versions that a definition may have had if it, or one of its versions, is to be deleted: all of them are read.
+pub const DELETABLE_VERSIONS_MAX: u32 = 1_000;
+/// The files of all versions of a definition together, bytes, if it or one of its versions is to be deleted.
+pub const DELETABLE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The source of one definition, bytes.
 pub const SOURCE_BYTES_MAX: usize = 1024 * 1024;
 
@@ -175,8 +179,9 @@ pub const EVENT_BINDINGS_MAX: usize = 1_000;
 pub const DIRECTORY_MEMBERS_MAX: usize = 100;
 /// Members of all lists of a directory: to follow one name costs up to a look at each of them.
 pub const DIRECTORY_MEMBERS_TOTAL_MAX: usize = 10_000;
-/// The longest name of a directory entry, bytes.
-pub const DIRECTORY_NAME_BYTES_MAX: usize = 128;
+/// The longest name of a directory entry, bytes: `definition:` and the longest name of a definition, whose letters may take
+/// more bytes in lower case.
+pub const DIRECTORY_NAME_BYTES_MAX: usize = 400;
 /// Names that stand for names, below one another.
 pub const DIRECTORY_DEPTH_MAX: usize = 8;
 /// Recipients of one message.
@@ -189,6 +194,12 @@ pub const CALLEES_MAX: usize = 1_000;
 pub const CALL_DEPTH_MAX: usize = 16;
 /// Runs of one session beyond which none calls another any more.
 pub const RUNS_MAX: u32 = 10_000;
+/// Runs that are active side by side and that a session shows; of more, the first.
+pub const ACTIVE_RUNS_SHOWN_MAX: usize = 100;
+/// Active runs that the refusal of a command names that several fit; it says that there are more.
+pub const RUNS_NAMED_MAX: usize = 10;
+/// Open items that a session with several active runs shows beside its gates; of more, the oldest.
+pub const OPEN_SHOWN_MAX: usize = 1_000;
 /// Runs that a session shows; of more, the newest.
 pub const RUNS_SHOWN_MAX: u32 = 1_000;
 /// The list of the states in a drain that does not end, bytes: all that a run can enter in one drain, with names of usual
@@ -289,6 +300,10 @@ pub const TASK_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const ADDRESS_BYTES_MAX: usize = 512;
 /// The part of a result that does not fit which a message shows, bytes.
 pub const RESULT_SHOWN_BYTES_MAX: usize = 512;
+/// Fuel for each step of a check of data or of a result against a schema.
+pub const SCHEMA_STEP_FUEL: u64 = 100;
+/// Exits that a message lists for a worker who named another one.
+pub const EXITS_SHOWN_MAX: usize = 20;
 /// An assistant's name, characters.
 pub const ASSISTANT_NAME_CHARS_MAX: usize = 63;
 /// An assistant's instructions, bytes.

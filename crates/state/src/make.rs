@@ -25,6 +25,7 @@ impl Command {
             settings: Settings::default(),
             trace: None,
             body,
+            address: None,
         }
     }
 

@@ -152,6 +152,12 @@ reasons! {
     RequestIdReused = "REQUEST_ID_REUSED",
     /// Not one of the checkpoint's answers.
     AnswerNotAllowed = "ANSWER_NOT_ALLOWED",
+    /// There is no such exit from here.
+    TransitionIllegal = "TRANSITION_ILLEGAL",
+    /// The node may not write that.
+    WriteNotDeclared = "WRITE_NOT_DECLARED",
+    /// There is such an exit, but its guard does not hold.
+    GuardNotMet = "GUARD_NOT_MET",
     /// The session is at its end.
     SessionTerminal = "SESSION_TERMINAL",
     /// A person is asked first.
@@ -176,6 +182,10 @@ reasons! {
     RoleNotAllowed = "ROLE_NOT_ALLOWED",
     /// No session starts with this version any more.
     VersionRetired = "VERSION_RETIRED",
+    /// No session starts with any version of this definition.
+    DefinitionArchived = "DEFINITION_ARCHIVED",
+    /// Something still needs the definition or the version.
+    DefinitionInUse = "DEFINITION_IN_USE",
     /// A rate limit is full.
     RateLimited = "RATE_LIMITED",
     /// Money or tokens are used up.

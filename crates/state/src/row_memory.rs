@@ -182,7 +182,9 @@ mod tests {
         for (name, row) in long_rows() {
             let (weight, encoded) = (row.memory_bytes(), row.encode().len());
             assert!(weight >= encoded, "{name} weighs {weight} and has {encoded} bytes");
-            assert!(weight <= 2 * encoded + 4 * ROW_BYTES, "{name} weighs {weight}, not {encoded}");
+            // Data are values of JSON, which take several times the bytes of their text.
+            let times = if matches!(row, Row::Data(_)) { 4 } else { 2 };
+            assert!(weight <= times * encoded + 4 * ROW_BYTES, "{name} weighs {weight}, not {encoded}");
             if encoded > LONG_BYTES {
                 long.insert(name);
             }

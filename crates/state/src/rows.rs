@@ -4,6 +4,7 @@ use std::sync::Arc;
 use switchward_machine::{Digest, Machine, OpenId, RunId, SessionId, TenantId};
 
 use crate::approval::{Call, Closed, Gate, Grant, MailKey, OpenGate};
+use crate::catalogue::Definition;
 use crate::policy::LedgerRow;
 use crate::run::{Data, Run, Slot};
 use crate::seal::KeyRing;
@@ -134,7 +135,7 @@ pub trait ReadRows {
         outbox_at: Outbox, crate::delivery::Effect;
         tenant_at: Tenant, crate::catalogue::Tenant;
         api_key_at: ApiKey, crate::catalogue::ApiKey;
-        definition_at: Definition, crate::catalogue::Definition;
+        definition_at: Definition, Definition;
         version_at: Version, crate::catalogue::Version;
         assistant_at: Assistant, crate::catalogue::Assistant;
         tenancy_at: Tenancy, crate::catalogue::Tenancy;
@@ -172,43 +173,85 @@ pub trait ReadRows {
         self.session_at(&Key::session(tenant, id))
     }
 
+    /// The definition of this name; `None` if there is none, or it was deleted.
+    fn definition(&self, tenant: TenantId, name: &str) -> Result<Option<SharedRow<Definition>>, ViewError> {
+        let found = self.definition_at(&Key::definition(tenant, name))?;
+        Ok(found.filter(|definition| definition.deleted.is_none()))
+    }
+
     /// The run's row; it must exist.
     fn run(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<SharedRow<Run>, ViewError> {
         let key = Key::run(tenant, id, run);
         self.run_at(&key)?.ok_or_else(|| ViewError(format!("key {key:?} holds no run")))
     }
 
-    /// The child that a run waits for; `None` if it has none.
-    fn child(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<Option<RunId>, ViewError> {
-        let at = self.run(tenant, id, run)?;
-        self.child_of(tenant, id, run, &at)
-    }
-
-    /// The child that a run waits for whose row this is; `None` if it has none.
-    fn child_of(
+    /// The children that a run has now and whose row this is, in the order of their slots: all of them, or this many at
+    /// most.
+    fn children(
         &self,
         tenant: TenantId,
         id: SessionId,
         run: RunId,
         at: &Run,
-    ) -> Result<Option<RunId>, ViewError> {
+        most: usize,
+    ) -> Result<Vec<RunId>, ViewError> {
+        let mut children = Vec::new();
         for index in 0..at.slots {
+            if children.len() >= most {
+                break;
+            }
             let slot = self.slot_at(&Key::slot(tenant, id, run, at.entry, index))?;
             if let Some(Slot::Runs(child)) = slot.as_deref() {
-                return Ok(Some(*child));
+                children.push(*child);
             }
         }
-        Ok(None)
+        Ok(children)
     }
 
-    /// The only active leaf below a run: the subject of a command that names nothing open. The run itself if it has no
-    /// child.
-    fn leaf(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<RunId, ViewError> {
-        let mut leaf = run;
-        while let Some(child) = self.child(tenant, id, leaf)? {
-            leaf = child;
+    /// A run and the active runs below it, each before its children.
+    fn active(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<Vec<RunId>, ViewError> {
+        let (mut active, mut left) = (Vec::new(), vec![run]);
+        while let Some(run) = left.pop() {
+            active.push(run);
+            let at = self.run(tenant, id, run)?;
+            left.extend(self.children(tenant, id, run, &at, usize::MAX)?.into_iter().rev());
         }
-        Ok(leaf)
+        Ok(active)
+    }
+
+    /// The active leaves below a run, in the order of their slots: all of them, or this many at most. The run itself if it
+    /// has no child.
+    fn leaves(
+        &self,
+        tenant: TenantId,
+        id: SessionId,
+        run: RunId,
+        most: usize,
+    ) -> Result<Vec<RunId>, ViewError> {
+        let (mut leaves, mut left) = (Vec::new(), vec![run]);
+        while let Some(run) = left.pop().filter(|_| leaves.len() < most) {
+            let at = self.run(tenant, id, run)?;
+            // There is a leaf below each child.
+            let children = self.children(tenant, id, run, &at, most - leaves.len())?;
+            if children.is_empty() {
+                leaves.push(run);
+            }
+            left.extend(children.into_iter().rev());
+        }
+        Ok(leaves)
+    }
+
+    /// The last run of the chain in which each run waits for one child: the only active leaf, or the run that waits for
+    /// several children.
+    fn stem(&self, tenant: TenantId, id: SessionId, run: RunId) -> Result<RunId, ViewError> {
+        let mut stem = run;
+        loop {
+            let at = self.run(tenant, id, stem)?;
+            match self.children(tenant, id, stem, &at, 2)?[..] {
+                [only] => stem = only,
+                _ => return Ok(stem),
+            }
+        }
     }
 
     /// The open gate of this number; `None` if it is closed, or something else is open under the number.
@@ -271,7 +314,7 @@ impl dyn WriteRows + '_ {
         ledger_at_mut: Ledger, LedgerRow;
         tenant_at_mut: Tenant, crate::catalogue::Tenant;
         api_key_at_mut: ApiKey, crate::catalogue::ApiKey;
-        definition_at_mut: Definition, crate::catalogue::Definition;
+        definition_at_mut: Definition, Definition;
         usage_at_mut: Usage, crate::catalogue::Usage;
         data_at_mut: Data, Data;
         removed_at_mut: Removed, crate::session::Removed;

@@ -9,6 +9,7 @@ mod cluster;
 mod connection;
 mod context;
 mod conversation;
+mod definitions;
 mod dev;
 mod directory;
 mod docs;
@@ -22,6 +23,7 @@ mod mail;
 mod page;
 mod policy;
 mod retention;
+mod run_of;
 mod secrets;
 mod start;
 mod tenant;
@@ -38,8 +40,8 @@ pub(crate) use assistant::{AssistantCommand, DeleteAssistant, GetAssistant, PutA
 pub(crate) use backup::{BackupArgs, BackupCommand, RunServer};
 pub(crate) use calls::{Authorize, Report};
 pub(crate) use client::{
-    Activate, Answer, Cancel, ClientCommand, CreateKey, Deploy, Explain, Get, KeyRole, Keys, KeysCommand,
-    List, ListCommand, ListFilter, ListOf, Move, Raise, Retire, RevokeKey, Watch,
+    Answer, Cancel, ClientCommand, CreateKey, Explain, Get, KeyRole, Keys, KeysCommand, List, ListCommand,
+    ListFilter, ListOf, Move, Raise, RevokeKey, Watch,
 };
 pub(crate) use clock::{AdvanceClock, ClockCommand};
 pub(crate) use cluster::{
@@ -51,6 +53,7 @@ pub(crate) use context::{CompletionArgs, ContextArgs, ContextCommand, SetContext
 pub(crate) use conversation::{
     MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn,
 };
+pub(crate) use definitions::{Activate, Archive, Delete, Deploy, Diff, ListDefinitions, Retire, Unarchive};
 pub(crate) use dev::{ClockKind, DevArgs, DevCommand};
 pub(crate) use directory::{DirectoryCommand, PutDirectory};
 pub(crate) use docs::{DocsArgs, ManArgs};
@@ -167,7 +170,7 @@ pub(crate) enum Command {
 Examples:
   switchward check deploy-gate.json
   switchward check processes/ --strict
-  generate | switchward check - --format checkpoint -o json
+  generate | switchward check - -o json
 
 Exits with 5 if there are errors. With -o json, prints one object per file:
   {\"file\",\"format\",\"ok\",\"findings\":[{\"code\",\"severity\",\"line\",\"column\",\"message\",\"allowed\",\"nearest\",\"hint\"}]}")]

@@ -289,6 +289,7 @@ impl CommandGenerator {
             actor: Actor { subject: subject.into(), role: *rng.pick(&roles) },
             settings: Settings::default(),
             trace: rng.once_in(9).then(|| "00-trace-01".into()),
+            address: None,
             body,
         }
     }

@@ -43,6 +43,7 @@ fn operations() -> Vec<FaultCause> {
         FaultCause::Template { diagnostic: diagnostic() },
         FaultCause::Guard { diagnostic: diagnostic() },
         FaultCause::TurnFuel,
+        FaultCause::AbsentValue { path: path() },
     ]
 }
 
@@ -71,6 +72,7 @@ fn children() -> Vec<FaultCause> {
         FaultCause::Unconnected { port: Port::Named("paid".into()), state: "ship".into() },
         FaultCause::Drain { states: vec!["a".into(), "b".into(), "a".into()], more: 0 },
         FaultCause::Drain { states: vec!["a".into(), "b".into()], more: 998 },
+        FaultCause::NoTransition { state: "ship".into() },
     ]
 }
 
@@ -84,6 +86,8 @@ fn writes() -> Vec<WriteProblem> {
         WriteProblem::TooManyKeys,
         WriteProblem::Clash { key: key(), diagnostic: "the value is no number".into() },
         WriteProblem::TooLarge { key: key() },
+        WriteProblem::NotDeclared { key: key() },
+        WriteProblem::Schema { path: "/total".into(), diagnostic: "/total must be a number".into() },
     ]
 }
 
@@ -126,6 +130,12 @@ pub fn result_problems() -> Vec<ResultProblem> {
         ResultProblem::UnknownWorkflow { at: 0, name: name() },
         ResultProblem::RepeatedWorkflow { at: 1, name: name() },
         ResultProblem::NoPort,
+        ResultProblem::Schema { diagnostic: "/amount must be a number".into() },
+        ResultProblem::NextUnknown { next: "pay".into(), exits: vec!["ship".into(), "hold".into()] },
+        ResultProblem::NextUnknown { next: "pay".into(), exits: Vec::new() },
+        ResultProblem::NextMissing { exits: vec!["ship".into(), "hold".into()] },
+        ResultProblem::NextClash { inside: "ship".into(), beside: "hold".into() },
+        ResultProblem::NextGuard { next: "ship".into() },
     ];
     all.extend(writes().into_iter().map(ResultProblem::Write));
     all

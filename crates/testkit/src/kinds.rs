@@ -69,7 +69,7 @@ kinds! { RunEvent: Created Activated Entered ActBegun Answered Left Ended TurnEn
     Deferred(Self::Deferred { due, .. }) => due, Deferral;
     Pending(Self::Pending(fact)) => fact, PendingFact;
 }
-kinds! { Deferral: Take End Ended Again Judged Fault Chosen Begin; }
+kinds! { Deferral: Take End Ended Again Judged Fault Chosen Begin Try; }
 kinds! { PendingFact: Held Entered; }
 
 kinds! { ApprovalEvent: Opened Closed Commented Voided Escalated Lapsed Reminded Answered ReplyRecorded ReplyAnswered
@@ -104,7 +104,7 @@ kinds! { CatalogueEvent: MachineInstalled TenantCreated TenantChanged KeyCreated
     Assistants(Self::Assistants(fact)) => fact, AssistantFact;
     Tenants(Self::Tenants(fact)) => fact, TenantFact;
 }
-kinds! { VersionFact: Activated Retired; }
+kinds! { VersionFact: Activated Retired Archived Unarchived Deleted DefinitionDeleted; }
 kinds! { AssistantFact: Put Deleted; }
 kinds! { TenantFact: Changed Deleted; }
 
@@ -145,7 +145,7 @@ kinds! { PingProblem: Busy AnswerLost NoAnswer AnswerForm; }
 
 kinds! { FaultCause: TooManyOperations NoValue Expression WrittenBytes NoList TooManyItems TurnBytes WorkInputBytes
     HttpStatus ChildInput ChildOutput DataFull Template NoInputObject Guard LeasesLapsed UnknownCallee TooManyRuns
-    TooDeep Ended Unconnected Drain TurnFuel;
+    TooDeep Ended Unconnected Drain TurnFuel AbsentValue NoTransition;
     Write(Self::Write(problem)) => problem, WriteProblem;
     Recipients(Self::Recipients(problem)) => problem, RecipientsProblem;
     Outbox(Self::Outbox(excess)) => excess, OutboxExcess;
@@ -153,11 +153,11 @@ kinds! { FaultCause: TooManyOperations NoValue Expression WrittenBytes NoList To
     Result(Self::Result(problem)) => problem, ResultProblem;
 }
 kinds! { WorkFailure: Reported Attempt TooLarge; }
-kinds! { WriteProblem: Reserved KeyLength TooDeep TooManyKeys Clash TooLarge; }
+kinds! { WriteProblem: Reserved KeyLength TooDeep TooManyKeys Clash TooLarge NotDeclared Schema; }
 kinds! { RecipientsProblem: TooMany Nobody TooManyParticipants NoList AddressLength NoAddress TaskBytes; }
 kinds! { OutboxExcess: ActEffects ActBytes TurnEffects TurnBytes OutboxEffects OutboxBytes MailsOfDay; }
 kinds! { ResultProblem: NoObject UnknownField FieldType HttpStatus NoJudgement NoWorkflows UnknownWorkflow
-    RepeatedWorkflow NoPort;
+    RepeatedWorkflow NoPort Schema NextUnknown NextMissing NextClash NextGuard;
     Write(Self::Write(problem)) => problem, WriteProblem;
 }
 

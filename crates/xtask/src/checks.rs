@@ -8,6 +8,7 @@ mod commands;
 mod cycles;
 mod fences;
 mod files;
+mod formats;
 pub(crate) mod function_p95;
 mod functions;
 mod golden;
@@ -39,6 +40,7 @@ const CHECKS: &[Check] = &[
     cycles::check,
     fences::check,
     files::check,
+    formats::check,
     function_p95::check,
     functions::check,
     golden::check,

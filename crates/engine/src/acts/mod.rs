@@ -1,6 +1,8 @@
 //! Acts: one file each. An act either leaves something open, or ends with a port.
 
+pub(crate) mod contract;
 pub(crate) mod operations;
+mod result_schema;
 pub(crate) mod spawn;
 pub(crate) mod wait;
 pub(crate) mod work;
@@ -14,8 +16,9 @@ use crate::next::Next;
 use crate::turn::{Stop, Turn};
 
 pub(crate) use operations::operate;
+pub(crate) use result_schema::result_schema;
 pub(crate) use spawn::{abandon, ended as child_ended};
-pub(crate) use work::{AcceptedResult, accepted, ask_judge, drop_judges, result_schema};
+pub(crate) use work::{AcceptedResult, accepted, ask_judge, drop_judges, no_next};
 
 /// What operations came to.
 pub(crate) enum Ran {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
-use switchward_machine::{Case, Convert, Each, Machine, Next, Op, Port, RunId, Write};
+use switchward_machine::{Case, Convert, Each, Initial, Machine, Next, Op, Port, RunId, Write, Writes};
 use switchward_state::limits::{EFFECT_BYTES, ITEMS_MAX, OPS_MAX, STEP_FUEL, WRITTEN_BYTES_MAX};
 use switchward_state::run::{Fault, FaultCause, Json, Loop, RunEvent, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
@@ -13,6 +13,7 @@ use crate::acts::Ran;
 use crate::delivery::messages;
 use crate::run::data;
 use crate::run::scope::Scope;
+use crate::run::writes::{self, Source};
 use crate::turn::{Stop, Turn};
 
 /// Runs them in order.
@@ -22,11 +23,15 @@ pub(crate) fn operate(turn: &mut Turn<'_, '_>, run: RunId, ops: &[Op]) -> Result
     }
     turn.budget.next_act();
     let scope = Scope::of_run(turn, run)?;
-    let machine = turn.machine(&*turn.run(run)?)?;
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let writes = machine.node(at.node).map(|node| node.writes.clone()).unwrap_or_default();
+    drop(at);
     let mut work = Working {
         turn,
         run,
         machine,
+        writes,
         scope,
         written: BTreeSet::new(),
         left: OPS_MAX,
@@ -37,7 +42,9 @@ pub(crate) fn operate(turn: &mut Turn<'_, '_>, run: RunId, ops: &[Op]) -> Result
         Err(Broken::Fault(fault)) => Ran::Fault(fault),
         Err(Broken::Stop(stop)) => return Err(stop),
     };
-    let kept = work.keep()?;
+    // Where the data have a schema, what the operations of an act write is one write.
+    let is_whole = work.machine.data_schema.is_some();
+    let kept = if is_whole && matches!(ran, Ran::Fault(_)) { None } else { work.keep()? };
     Ok(match (ran, kept) {
         (Ran::Ended(_), Some(fault)) => Ran::Fault(fault),
         (ran, _) => ran,
@@ -84,6 +91,8 @@ struct Working<'t, 'a, 'b> {
     turn: &'t mut Turn<'a, 'b>,
     run: RunId,
     machine: Arc<Machine>,
+    /// What the node may write.
+    writes: Writes,
     scope: Scope,
     /// Keys that hold another value than before.
     written: BTreeSet<String>,
@@ -110,6 +119,7 @@ impl Working<'_, '_, '_> {
                 Op::Branch(cases) => self.branch(cases)?,
                 Op::Each(each) => self.each(each)?,
                 Op::Next(next) => self.next(next)?,
+                Op::Set(set) => self.set(set)?,
             };
             if ended.is_some() {
                 return Ok(ended);
@@ -136,6 +146,11 @@ impl Working<'_, '_, '_> {
         self.put(&write.key, value)
     }
 
+    fn set(&mut self, set: &Initial) -> Result<Option<Port>, Broken> {
+        let value = self.scope.literal(&set.value)?;
+        self.put(&set.key, value)
+    }
+
     fn convert(&mut self, convert: &Convert) -> Result<Option<Port>, Broken> {
         let Some(value) = self.scope.get(&convert.from) else {
             return Err(FaultCause::NoValue { path: convert.from.as_str().to_owned() }.into());
@@ -146,7 +161,7 @@ impl Working<'_, '_, '_> {
     }
 
     fn put(&mut self, key: &str, value: Value) -> Result<Option<Port>, Broken> {
-        let bytes = data::merge(&self.machine, &mut self.scope, key, value);
+        let bytes = data::merge(&self.machine, &self.writes, &mut self.scope, key, value);
         let bytes = bytes.map_err(FaultCause::Write)?;
         self.bytes = self.bytes.checked_sub(bytes).ok_or(FaultCause::WrittenBytes)?;
         self.written.insert(key.to_owned());
@@ -160,11 +175,12 @@ impl Working<'_, '_, '_> {
         if let Some(fault) = self.turn.budget.check_bytes(self.written.iter().map(long).sum()) {
             return Ok(Some(fault));
         }
-        for key in &self.written {
-            let value = Json(self.scope.key(key).cloned().unwrap_or(Value::Null));
-            let by = Writer::Operation;
-            self.turn.emit(RunEvent::Wrote { run: self.run, key: key.clone(), value, by })?;
+        let value = |key: &String| self.scope.key(key).cloned().unwrap_or(Value::Null);
+        let written: Vec<_> = self.written.iter().map(|key| (key.clone(), value(key))).collect();
+        if let Err(problem) = writes::fits_with(self.turn, self.run, &self.machine, &written)? {
+            return Ok(Some(FaultCause::Write(problem).into()));
         }
+        writes::record(self.turn, self.run, written, &Source { by: Writer::Operation, who: "" })?;
         Ok(None)
     }
 

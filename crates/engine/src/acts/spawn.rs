@@ -1,35 +1,76 @@
 //! Spawn: runs below this one. See `docs/formats-conversation.md#subworkflow`.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use switchward_machine::{
-    Act, ActKind, EndReason, Ending, Gives, Kids, Machine, Mapped, Outcome, Port, RunId, Spawn,
+    Act, ActKind, CalleeIx, EndReason, Ending, FixedChild, Gives, Kids, Machine, Mapped, Outcome, Port,
+    RunId, Spawn,
 };
 use switchward_state::limits::{CALL_DEPTH_MAX, ENTRIES_MAX, RUNS_MAX};
 use switchward_state::run::{
-    EndComment, EndedRun, Fault, FaultCause, Json, Parent, Pinned, RunEvent, Slot, WriteProblem, Writer,
+    EndComment, EndedRun, Fault, FaultCause, Frame, Parent, Pinned, RunEvent, Slot, WriteProblem, Writer,
     json_length,
 };
 use switchward_state::{Key, ReadRows as _, ViewError};
 
 use crate::next::Next;
-use crate::run::data::copy;
 use crate::run::leave::void;
 use crate::run::scope::Scope;
+use crate::run::writes::{self, Source, Writing};
 use crate::turn::{Stop, Turn};
 
-/// A child is made, with what is mapped to it out of its parent's data, and begins.
 pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Next, Stop> {
-    let pinned = match callee(turn, run, spawn)? {
+    match &spawn.kids {
+        Kids::Call(at) => call(turn, run, *at, &spawn.input),
+        Kids::Fixed(children) => begin_fixed(turn, run, children),
+    }
+}
+
+/// Children of the run's own machine are made, and begin one after the other, as far as each gets.
+fn begin_fixed(turn: &mut Turn<'_, '_>, run: RunId, children: &[FixedChild]) -> Result<Next, Stop> {
+    let at = turn.run(run)?;
+    let own = turn.machine(&at)?;
+    let node = own.node(at.node).map(|node| node.name.clone()).unwrap_or_default();
+    let (machine, definition, version, entry) = (at.machine, at.definition.clone(), at.version, at.entry);
+    drop(at);
+    let (before, count) = (turn.session()?.runs, u32::try_from(children.len()).unwrap_or(u32::MAX));
+    if before.saturating_add(count) > RUNS_MAX {
+        return Ok(Next::Fault(FaultCause::TooManyRuns.into()));
+    }
+    if depth_below(turn, run)? > CALL_DEPTH_MAX {
+        return Ok(Next::Fault(FaultCause::TooDeep { name: definition }.into()));
+    }
+    turn.emit(RunEvent::ChildrenPlanned { run, count })?;
+    let begun: Vec<(RunId, &FixedChild)> = (1..).map(|at| RunId(before + at)).zip(children).collect();
+    for (index, (child, fixed)) in (0..).zip(&begun) {
+        turn.emit(RunEvent::ChildCreated {
+            run: *child,
+            machine,
+            definition: definition.clone(),
+            version,
+            parent: Parent { run, entry, index },
+            frame: Some(Frame { label: format!("{node}.{}", fixed.name) }),
+        })?;
+    }
+    for (child, fixed) in begun {
+        turn.go_if_there(child, Next::Enter(fixed.node), None)?;
+    }
+    Ok(Next::Rest)
+}
+
+/// A child is made, with what is mapped to it out of its parent's data, and begins.
+fn call(turn: &mut Turn<'_, '_>, run: RunId, at: CalleeIx, input: &[Mapped]) -> Result<Next, Stop> {
+    let pinned = match callee(turn, run, at)? {
         Ok(pinned) => pinned,
         Err(fault) => return Ok(Next::Fault(fault)),
     };
     let machine = turn.rows.machine(turn.tenant(), pinned.machine)?;
     let machine = machine.ok_or_else(|| ViewError(format!("machine {} is not installed", pinned.machine)))?;
-    let mut scope = Scope::of(Map::new(), &turn.fuel);
     let own = turn.machine(&*turn.run(run)?)?;
     let from = Scope::of_run(turn, run)?;
-    let values = mapped(&from, &spawn.input);
-    let written = match merged(&own, &machine, &mut scope, values) {
+    let values = mapped(&from, input);
+    let begun = Writing::beginning(&machine, &turn.fuel);
+    let written = match begun.and_then(|begun| merged(&own, begun, values)) {
         Ok(written) => written,
         Err(problem) => {
             let cause = FaultCause::ChildInput { definition: pinned.callee.name, problem };
@@ -48,18 +89,17 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Resul
         definition: pinned.callee.name,
         version: pinned.version,
         parent,
+        frame: None,
     })?;
-    for (key, value) in written {
-        turn.emit(RunEvent::Wrote { run: child, key, value: Json(value), by: Writer::Start })?;
-    }
+    let who = turn.run(run)?.definition.clone();
+    writes::record(turn, child, written, &Source { by: Writer::Start, who: &who })?;
     Ok(Next::Descend(child))
 }
 
 /// The machine that is called; a fault if the session may have no more runs.
-fn callee(turn: &Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Result<Pinned, Fault>, Stop> {
+fn callee(turn: &Turn<'_, '_>, run: RunId, at: CalleeIx) -> Result<Result<Pinned, Fault>, Stop> {
     let session = turn.session()?;
     let machine = turn.machine(&*turn.run(run)?)?;
-    let Kids::Call(at) = spawn.kids;
     let wanted = machine.callee(at).ok_or_else(|| ViewError(format!("the machine has no {at:?}")))?;
     let Some(pinned) = session.callees.iter().find(|pinned| pinned.callee == *wanted) else {
         return Ok(Err(FaultCause::UnknownCallee { name: wanted.name.clone() }.into()));
@@ -67,15 +107,20 @@ fn callee(turn: &Turn<'_, '_>, run: RunId, spawn: &Spawn) -> Result<Result<Pinne
     if session.runs >= RUNS_MAX {
         return Ok(Err(FaultCause::TooManyRuns.into()));
     }
+    if depth_below(turn, run)? > CALL_DEPTH_MAX {
+        return Ok(Err(FaultCause::TooDeep { name: wanted.name.clone() }.into()));
+    }
+    Ok(Ok(pinned.clone()))
+}
+
+/// How deep a child of a run stands below the first run.
+fn depth_below(turn: &Turn<'_, '_>, run: RunId) -> Result<usize, Stop> {
     let (mut depth, mut above) = (1, turn.run(run)?.parent);
     while let Some(parent) = above {
         depth += 1;
         above = turn.run(parent.run)?.parent;
     }
-    if depth > CALL_DEPTH_MAX {
-        return Ok(Err(FaultCause::TooDeep { name: wanted.name.clone() }.into()));
-    }
-    Ok(Ok(pinned.clone()))
+    Ok(depth)
 }
 
 /// The values that are there, each with where it comes from and goes to.
@@ -87,26 +132,26 @@ fn mapped<'m>(scope: &'m Scope, mapping: &'m [Mapped]) -> Vec<(&'m Mapped, &'m V
 /// What keys hold once these values of a run of the machine `from` are merged into them: all of it, or nothing.
 fn merged(
     from: &Machine,
-    machine: &Machine,
-    scope: &mut Scope,
+    mut into: Writing,
     values: Vec<(&Mapped, &Value)>,
 ) -> Result<Vec<(String, Value)>, WriteProblem> {
-    let mut written = Vec::with_capacity(values.len());
     for (one, value) in values {
-        copy(from, machine, scope, one, value.clone())?;
-        let holds = scope.key(&one.to).cloned().unwrap_or_default();
-        scope.fuel().spend_reads(&holds, 2);
-        written.push((one.to.clone(), holds));
+        into.copy(from, one, value.clone())?;
     }
+    let written = into.checked()?;
+    written.iter().for_each(|(_, holds)| into.scope().fuel().spend_reads(holds, 2));
     Ok(written)
 }
+
+/// What keys hold, or why it does not fit.
+type Written = Result<Vec<(String, Value)>, WriteProblem>;
 
 /// What keys and their values hold, bytes.
 fn bytes_of(written: &[(String, Value)]) -> usize {
     written.iter().map(|(key, value)| key.len() + json_length(value)).sum()
 }
 
-/// A child is at its end, and the run that waits for it goes on.
+/// A child is at its end. The run that waits for it goes on if it was the last one, or has not completed.
 pub(crate) fn ended(
     turn: &mut Turn<'_, '_>,
     parent: Parent,
@@ -117,7 +162,10 @@ pub(crate) fn ended(
     let Parent { run, index, .. } = parent;
     turn.emit(RunEvent::ChildEnded { run, index, child, outcome: ending.outcome })?;
     if ending.outcome == Outcome::Completed {
-        return joined(turn, run, child);
+        let at = turn.run(run)?;
+        let others = turn.rows.children(turn.tenant(), turn.session_id()?, run, &at, 1)?;
+        drop(at);
+        return if others.is_empty() { joined(turn, run, child) } else { Ok(Next::Rest) };
     }
     if turn.run(run)?.drained > ENTRIES_MAX {
         // What goes round without an end goes no further up here.
@@ -137,20 +185,18 @@ fn joined(turn: &mut Turn<'_, '_>, run: RunId, child: RunId) -> Result<Next, Sto
         return Err(ViewError("a child has ended, and nothing waits for it".into()).into());
     };
     drop(at);
-    let Gives::Return(output) = &spawn.result;
-    let from = Scope::of_run(turn, child)?;
-    let values = mapped(&from, output);
-    let called = turn.machine(&*turn.run(child)?)?;
-    let written = merged(&called, &machine, &mut Scope::of_run(turn, run)?, values);
+    let written = match &spawn.result {
+        Gives::Return(output) => returned(turn, run, child, output)?,
+        Gives::Update => updated(turn, run)?,
+    };
     turn.emit(RunEvent::ChildrenJoined { run })?;
     match written {
         Ok(written) => {
             if let Some(fault) = turn.budget.check_bytes(bytes_of(&written)) {
                 return Ok(Next::Fault(fault));
             }
-            for (key, value) in written {
-                turn.emit(RunEvent::Wrote { run, key, value: Json(value), by: Writer::Child })?;
-            }
+            let who = turn.run(child)?.definition.clone();
+            writes::record(turn, run, written, &Source { by: Writer::Child, who: &who })?;
             Ok(Next::Ended(Port::Done))
         }
         Err(problem) => {
@@ -158,6 +204,33 @@ fn joined(turn: &mut Turn<'_, '_>, run: RunId, child: RunId) -> Result<Next, Sto
             Ok(Next::Fault(FaultCause::ChildOutput { definition, problem }.into()))
         }
     }
+}
+
+/// What a run's keys hold once a child's output is merged into them.
+fn returned(turn: &Turn<'_, '_>, run: RunId, child: RunId, output: &[Mapped]) -> Result<Written, Stop> {
+    let from = Scope::of_run(turn, child)?;
+    let values = mapped(&from, output);
+    let called = turn.machine(&*turn.run(child)?)?;
+    Ok(merged(&called, Writing::at_node(turn, run)?, values))
+}
+
+/// What a run's keys hold once all that its children have written is put there, in the order of the children.
+fn updated(turn: &Turn<'_, '_>, run: RunId) -> Result<Written, Stop> {
+    let (tenant, id, at) = (turn.tenant(), turn.session_id()?, turn.run(run)?);
+    let mut written: BTreeMap<String, Value> = BTreeMap::new();
+    for index in 0..at.slots {
+        let slot = turn.rows.slot_at(&Key::slot(tenant, id, run, at.entry, index))?;
+        let Some(Slot::Ended { run: child, .. }) = slot.as_deref() else { continue };
+        let Some(data) = turn.rows.data_at(&Key::data(tenant, id, *child))? else { continue };
+        written.extend(data.values.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    let mut into = Writing::at_node(turn, run)?;
+    for (key, value) in written {
+        if let Err(problem) = into.replace(&key, value) {
+            return Ok(Err(problem));
+        }
+    }
+    Ok(into.checked())
 }
 
 /// Abandons the children of a run, and theirs.

@@ -1,20 +1,19 @@
 //! Work: something that an outside worker owes, and what becomes of its result. All of a result is taken, or nothing.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{
-    Accept, ExitIx, FieldType, Machine, OpenId, Port, Reads, RunId, Wanted, Work, WorkKind,
-};
+use switchward_machine::{Accept, ExitIx, FieldType, OpenId, Port, Reads, RunId, Wanted, Work, WorkKind};
 use switchward_state::limits::WORK_INPUT_BYTES_MAX;
 use switchward_state::run::{Deferral, Fault, FaultCause, ResultProblem, RunEvent};
 use switchward_state::work::{About, OpenItemBody, Owed, WorkEvent, WorkItem};
-use switchward_state::{ItemKind, Key, ReadRows as _};
+use switchward_state::{ItemKind, Key, ReadRows as _, Reason, Rejection};
 
+use crate::acts::contract;
 use crate::delivery::capacity;
 use crate::fault::{excerpt, no_object};
 use crate::next::Next;
-use crate::run::data;
 use crate::run::guards::NeededJudgement;
 use crate::run::scope::{Scope, plain};
+use crate::run::writes::Writing;
 use crate::session::intent;
 use crate::turn::{Stop, Turn};
 
@@ -63,15 +62,28 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, run: RunId, work: &Work) -> Result<
 fn incomplete(accept: Option<&Accept>) -> Port {
     match accept {
         Some(Accept::Fields { incomplete, .. }) => incomplete.clone(),
-        Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows) | None => Port::Done,
+        Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows | Accept::Contract(_)) | None => {
+            Port::Done
+        }
     }
 }
 
-/// What the worker is handed, filled in.
+/// What the worker is handed: the input, filled in, and what is handed over as it is.
 fn handed(scope: &Scope, work: &Work) -> Result<Map<String, Value>, Fault> {
-    let Some(input) = &work.input else { return Ok(Map::new()) };
-    match scope.value(input)? {
-        Value::Object(input) => Ok(input),
+    let mut handed = match &work.input {
+        Some(input) => members(scope.value(input)?)?,
+        None => Map::new(),
+    };
+    if let Some(literal) = &work.literal {
+        let literal: Value = serde_json::from_str(literal).map_err(|_| FaultCause::NoInputObject)?;
+        handed.extend(members(literal)?);
+    }
+    Ok(handed)
+}
+
+fn members(input: Value) -> Result<Map<String, Value>, Fault> {
+    match input {
+        Value::Object(members) => Ok(members),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Err(FaultCause::NoInputObject.into())
         }
@@ -127,15 +139,22 @@ pub(crate) struct AcceptedResult {
     pub(crate) due: Deferral,
 }
 
-/// Returns what a result of work leads to, or what is wrong with it; writes nothing.
+/// Returns what a result of work leads to, or what is wrong with it; writes nothing. An exit that is named beside it is
+/// refused where workers name none.
 pub(crate) fn accepted(
     turn: &Turn<'_, '_>,
     run: RunId,
     accept: Option<&Accept>,
     result: &Value,
+    next: Option<&str>,
 ) -> Result<Result<AcceptedResult, Fault>, Stop> {
+    if let Some(Accept::Contract(contract)) = accept {
+        return contract::accepted(turn, run, contract, result, next);
+    }
+    no_next(next)?;
     let (values, port) = match accept {
-        None => (Map::new(), Port::Done),
+        // A contract is looked at above.
+        None | Some(Accept::Contract(_)) => (Map::new(), Port::Done),
         Some(Accept::Data) => match result {
             Value::Null => (Map::new(), Port::Done),
             Value::Object(values) => (values.clone(), Port::Done),
@@ -157,16 +176,20 @@ pub(crate) fn accepted(
             return Ok(chosen.map(|due| AcceptedResult { brought: Map::new(), written: Vec::new(), due }));
         }
     };
-    let machine = turn.machine(&*turn.run(run)?)?;
-    let mut scope = Scope::of_data(turn, run)?;
-    for (key, value) in &values {
-        if let Err(problem) = data::merge(&machine, &mut scope, key, value.clone()) {
-            return Ok(Err(ResultProblem::Write(problem).into()));
-        }
+    let mut writing = Writing::at_node(turn, run)?;
+    Ok(match writing.put_all(&values).and_then(|()| writing.checked()) {
+        Ok(written) => Ok(AcceptedResult { brought: values, written, due: Deferral::Ended(port) }),
+        Err(problem) => Err(ResultProblem::Write(problem).into()),
+    })
+}
+
+/// Refuses the name of an exit beside the result of work that names none.
+pub(crate) fn no_next(next: Option<&str>) -> Result<(), Rejection> {
+    if next.is_none() {
+        return Ok(());
     }
-    let written = values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone())));
-    let written = written.collect();
-    Ok(Ok(AcceptedResult { brought: values, written, due: Deferral::Ended(port) }))
+    let message = "the result of this work names no transition: leave `next` out";
+    Err(Rejection::new(Reason::TransitionIllegal, message).fact("field", "next"))
 }
 
 /// The fields that a result has, and whether none that is required is missing.
@@ -236,42 +259,4 @@ fn answer(into: Option<&str>, result: &Value) -> Result<Map<String, Value>, Faul
 fn whole(number: &Value) -> Option<u64> {
     let Value::Number(text) = number else { return None };
     number.as_u64().or_else(|| text.to_string().strip_suffix(".0")?.parse().ok())
-}
-
-/// The JSON Schema of a result of work of this machine that was handed this.
-pub(crate) fn result_schema(machine: &Machine, accept: Option<&Accept>, input: &Value) -> Value {
-    match accept {
-        Some(Accept::Workflows) => intent::schema(input),
-        None => json!({}),
-        Some(Accept::Data) if machine.reserved_keys.is_empty() => json!({ "type": ["object", "null"] }),
-        Some(Accept::Data) => json!({
-            "type": ["object", "null"],
-            "propertyNames": { "not": { "enum": machine.reserved_keys } },
-        }),
-        Some(Accept::Fields { fields, .. }) => {
-            let property = |field: &Wanted| {
-                let mut schema = Map::new();
-                match field.holds {
-                    FieldType::String => schema.insert("type".into(), json!(["string", "null"])),
-                    FieldType::Number => schema.insert("type".into(), json!(["number", "null"])),
-                    FieldType::Boolean => schema.insert("type".into(), json!(["boolean", "null"])),
-                    FieldType::List => schema.insert("type".into(), json!(["array", "null"])),
-                    FieldType::Date => {
-                        schema.insert("format".into(), json!("date"));
-                        schema.insert("type".into(), json!(["string", "null"]))
-                    }
-                };
-                if !field.description.is_empty() {
-                    schema.insert("description".into(), json!(field.description));
-                }
-                (field.name.clone(), Value::Object(schema))
-            };
-            let properties: Map<String, Value> = fields.iter().map(property).collect();
-            json!({ "type": "object", "properties": properties, "additionalProperties": false })
-        }
-        Some(Accept::Answer { .. }) => json!({
-            "type": "object",
-            "properties": { "status": { "type": "integer", "minimum": 0 }, "body": {} },
-        }),
-    }
 }

@@ -72,7 +72,7 @@ pub(crate) fn run(
 /// Takes a reply whose first line is `assign to NAME`: the writer's part is handed over. If an operator vouches for the
 /// reply, they do it themselves; any other writer is informed if it cannot be done.
 pub(crate) fn by_reply(turn: &mut Turn<'_, '_>, at: &AtGate<'_>) -> Result<Option<Reply>, Stop> {
-    let AtGate { leaf, gate, open, reply, .. } = *at;
+    let AtGate { run, gate, open, reply, .. } = *at;
     let Some(to) = named(&reply.text) else { return Ok(None) };
     let sender = Actor { subject: reply.from.clone(), role: Role::Approver };
     let (actor, via, from) = if reply.vouched {
@@ -89,7 +89,7 @@ pub(crate) fn by_reply(turn: &mut Turn<'_, '_>, at: &AtGate<'_>) -> Result<Optio
     let copy = Box::new(open.clone());
     let outcome = match checked {
         Ok(handover) => {
-            recorded(turn, leaf, reply, &About::Gate(gate, copy))?;
+            recorded(turn, run, reply, &About::Gate(gate, copy))?;
             hand_over(turn, gate, open, handover, by, &comment)?;
             ReplyOutcome::Assigned
         }
@@ -97,7 +97,7 @@ pub(crate) fn by_reply(turn: &mut Turn<'_, '_>, at: &AtGate<'_>) -> Result<Optio
         Err(_) => {
             let known = receiver(turn, to)?.is_some();
             let why = if known { NotCounted::ReceiverUnfit } else { NotCounted::ReceiverUnknown };
-            recorded(turn, leaf, reply, &About::Moot(gate, copy, why))?;
+            recorded(turn, run, reply, &About::Moot(gate, copy, why))?;
             moot(turn, gate, open, &Mail::of(reply, None), why)?
         }
     };

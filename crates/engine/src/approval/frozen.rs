@@ -8,14 +8,15 @@
 //! gives back is written when it has ended, and while it runs no approval of its caller can be open.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, reserved_keys::EVENT_KEY};
+use switchward_machine::{GateKind, Machine, OpenId, Port, RunId, Writes, reserved_keys::EVENT_KEY};
 use switchward_state::limits::{PENDING_INPUT_BYTES_MAX, PENDING_INPUTS_MAX};
-use switchward_state::run::{Deferral, Json, PendingFact, PendingInput, RunEvent, WriteProblem, Writer};
+use switchward_state::run::{Deferral, Json, PendingFact, PendingInput, Run, WriteProblem, Writer};
 use switchward_state::session::{SessionEvent, SessionWarning};
 use switchward_state::{Actor, ItemKind, ReadRows as _, Reason, Rejection};
 
 use crate::run::data;
 use crate::run::scope::Scope;
+use crate::run::writes::{self, Source};
 use crate::turn::{Stop, Turn};
 
 /// The approval that the data of a run stand still for; `None` if none is open.
@@ -51,15 +52,17 @@ pub(crate) fn fits(
     run: RunId,
     values: &Map<String, Value>,
 ) -> Result<Result<(), WriteProblem>, Stop> {
-    let machine = turn.machine(&*turn.run(run)?)?;
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let writes = writes_of(&machine, &at);
     let mut scope = Scope::of_data(turn, run)?;
-    for data in turn.run(run)?.pending.iter().filter_map(PendingInput::data) {
+    for data in at.pending.iter().filter_map(PendingInput::data) {
         if turn.fuel.is_used_up() {
             break;
         }
-        scope = merged(&machine, scope, data).unwrap_or_else(|(scope, _)| scope);
+        scope = merged(&machine, &writes, scope, data).unwrap_or_else(|(scope, _)| scope);
     }
-    let fits = merged(&machine, scope, &Json(Value::Object(values.clone())));
+    let fits = merged(&machine, &writes, scope, &Json(Value::Object(values.clone())));
     Ok(fits.map(|_| ()).map_err(|(_, problem)| problem))
 }
 
@@ -126,7 +129,10 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Pendin
     }
     let count = u32::try_from(pending.len()).unwrap_or(u32::MAX);
     turn.emit(PendingFact::Entered { run, count })?;
-    let machine = turn.machine(&*turn.run(run)?)?;
+    let at = turn.run(run)?;
+    let machine = turn.machine(&at)?;
+    let writes = writes_of(&machine, &at);
+    drop(at);
     let mut scope = Scope::of_data(turn, run)?;
     let mut written: Vec<(String, Writer)> = Vec::new();
     let (mut event_key, mut ended) = (None, None);
@@ -151,7 +157,7 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Pendin
             }
         };
         let Some(data) = input.data() else { continue };
-        scope = match merged(&machine, scope, data) {
+        scope = match merged(&machine, &writes, scope, data) {
             Ok(scope) => {
                 let keys = data.0.as_object().into_iter().flat_map(Map::keys);
                 for key in keys {
@@ -168,29 +174,39 @@ pub(crate) fn enter(turn: &mut Turn<'_, '_>, run: RunId) -> Result<Option<Pendin
             }
         };
     }
+    let who = turn.requester();
     for (key, by) in written {
-        let value = Json(scope.key(&key).cloned().unwrap_or(Value::Null));
-        turn.emit(RunEvent::Wrote { run, key, value, by })?;
+        let value = scope.key(&key).cloned().unwrap_or(Value::Null);
+        writes::record(turn, run, vec![(key, value)], &Source { by, who: &who })?;
     }
     if let Some(key) = event_key.filter(|_| machine.reserves(EVENT_KEY)) {
-        turn.emit(RunEvent::Wrote {
-            run,
-            key: EVENT_KEY.to_owned(),
-            value: Json(json!(key)),
-            by: Writer::Event,
-        })?;
+        let written = vec![(EVENT_KEY.to_owned(), json!(key))];
+        writes::record(turn, run, written, &Source { by: Writer::Event, who: &who })?;
     }
     Ok(ended)
 }
 
 /// What data hold once an input is merged into them: all of it, or nothing.
-fn merged(machine: &Machine, scope: Scope, data: &Json) -> Result<Scope, (Scope, WriteProblem)> {
+fn merged(
+    machine: &Machine,
+    writes: &Writes,
+    scope: Scope,
+    data: &Json,
+) -> Result<Scope, (Scope, WriteProblem)> {
     scope.fuel().spend_reads(scope.root(), 2);
     let mut after = scope.clone();
     for (key, value) in data.0.as_object().into_iter().flatten() {
-        if let Err(problem) = data::merge(machine, &mut after, key, value.clone()) {
+        if let Err(problem) = data::merge(machine, writes, &mut after, key, value.clone()) {
             return Err((scope, problem));
         }
     }
-    Ok(after)
+    match writes::fits(machine, after.root(), after.fuel()) {
+        Ok(()) => Ok(after),
+        Err(problem) => Err((scope, problem)),
+    }
+}
+
+/// What the node of a run may write.
+fn writes_of(machine: &Machine, at: &Run) -> Writes {
+    machine.node(at.node).map(|node| node.writes.clone()).unwrap_or_default()
 }

@@ -10,7 +10,7 @@ use switchward_state::approval::{
     ApprovalEvent, Closed, MailToken, NotCounted, OpenGate, RecordReply, ReplyEvidence, ReplyFact,
     ReplyOutcome, SenderProof, TokenUse,
 };
-use switchward_state::limits::{ADDRESS_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX};
+use switchward_state::limits::{ADDRESS_BYTES_MAX, NOTE_BYTES_MAX, REPLY_BYTES_MAX, RUNS_NAMED_MAX};
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
 use crate::approval::record_reply::outcome::{Mail, granting};
@@ -22,7 +22,7 @@ use crate::turn::{Stop, Turn, check_size, check_text, ended};
 /// A reply to an open gate that addresses its sender.
 pub(crate) struct AtGate<'r> {
     /// The run that records it.
-    pub(crate) leaf: RunId,
+    pub(crate) run: RunId,
     /// The gate's number in the session.
     pub(crate) gate: OpenId,
     /// What is open there.
@@ -73,20 +73,21 @@ impl About {
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply, Stop> {
     let session = turn.session()?;
-    let leaf = turn.leaf()?;
+    let leaves = turn.leaves()?;
     turn.expect_sequence(&session)?;
-    let about = about(turn, leaf, reply)?;
+    let about = about(turn, &leaves, reply)?;
     if session.status.ended() && !matches!(about, About::Late(..)) {
         return Err(ended(&session).into());
     }
     drop(session);
     if reply.token.is_none() && !matches!(about, About::Gate(..)) {
-        inputs::check(turn, leaf, Input::Mail)?;
+        inputs::check_any(turn, &leaves, Input::Mail)?;
     }
     check(reply)?;
+    let run = recorder(turn, &leaves, &about)?;
     let (about, decision) = read(turn, about, &reply.text)?;
     if let About::Gate(gate, open) = &about {
-        let at = AtGate { leaf, gate: *gate, open, reply, decision };
+        let at = AtGate { run, gate: *gate, open, reply, decision };
         for take in REPLIES {
             if let Some(taken) = take(turn, &at)? {
                 return Ok(taken);
@@ -106,25 +107,39 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, reply: &RecordReply) -> Result<Reply,
         }
         Err(stop) => return Err(stop),
     };
-    recorded(turn, leaf, reply, &about)?;
+    recorded(turn, run, reply, &about)?;
     let mail = Mail::of(reply, decision);
     let outcome = match (about, full) {
         (About::Gate(gate, open), Some(full)) => outcome::full(turn, gate, &open, &mail, full)?,
         (About::Gate(gate, open), None) => outcome::at_gate(turn, gate, &open, &mail, grant)?,
         (About::Moot(gate, open, why), _) => outcome::moot(turn, gate, &open, &mail, why)?,
-        (About::Wait(item), _) => outcome::at_wait(turn, leaf, item, &mail)?,
-        (About::Late(gate, closed), _) => outcome::late(turn, leaf, gate, &closed, &mail)?,
-        (About::Nothing(why), _) => outcome::nothing(turn, leaf, &mail, why)?,
+        (About::Wait(item), _) => outcome::at_wait(turn, run, item, &mail)?,
+        (About::Late(gate, closed), _) => outcome::late(turn, run, gate, &closed, &mail)?,
+        (About::Nothing(why), _) => outcome::nothing(turn, run, &mail, why)?,
     };
     replied(turn, outcome)
 }
 
+/// The run that records a reply: the only active leaf, else the one that the reply is about; the one that waits for all of
+/// them if it is about none.
+fn recorder(turn: &Turn<'_, '_>, leaves: &[RunId], about: &About) -> Result<RunId, Stop> {
+    if let [only] = leaves {
+        return Ok(*only);
+    }
+    let run = match about {
+        About::Gate(_, open) | About::Moot(_, open, _) => Some(open.head.run),
+        About::Wait(item) => turn.rows.wait_at(&turn.item_key(*item)?)?.map(|wait| wait.head.run),
+        About::Late(..) | About::Nothing(_) => None,
+    };
+    run.map_or_else(|| turn.stem(), Ok)
+}
+
 /// Returns what a reply is about. Without a token, that is the newest request to its sender, if the sender is proved.
-fn about(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply) -> Result<About, Stop> {
+fn about(turn: &Turn<'_, '_>, leaves: &[RunId], reply: &RecordReply) -> Result<About, Stop> {
     match &reply.token {
-        Some(token) => by_token(turn, leaf, reply, token),
+        Some(token) => by_token(turn, leaves, reply, token),
         None if reply.authenticated || reply.vouched => {
-            let found = newest(turn, leaf, &reply.from)?;
+            let found = newest(turn, leaves, &reply.from)?;
             // What is passed on counts as the operator's own decision.
             if let About::Gate(gate, open) = &found
                 && !reply.vouched
@@ -151,7 +166,7 @@ pub(crate) fn decides(turn: &Turn<'_, '_>, reply: &RecordReply) -> Result<Option
     }
     drop(session);
     check(reply)?;
-    let (about, decision) = read(turn, about(turn, turn.leaf()?, reply)?, &reply.text)?;
+    let (about, decision) = read(turn, about(turn, &turn.leaves()?, reply)?, &reply.text)?;
     let (About::Gate(gate, open), Some(decision)) = (about, decision) else { return Ok(None) };
     if reply.vouched {
         vouched::check(turn, &open, decision)?;
@@ -220,14 +235,19 @@ fn check(reply: &RecordReply) -> Result<(), Rejection> {
 }
 
 /// What a token is about, for whom it was made.
-fn by_token(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailToken) -> Result<About, Stop> {
+fn by_token(
+    turn: &Turn<'_, '_>,
+    leaves: &[RunId],
+    reply: &RecordReply,
+    token: &MailToken,
+) -> Result<About, Stop> {
     let (id, from) = (turn.session_id()?, reply.from.as_str());
     if !turn.made(token, TokenUse::Reply, from)? {
         // One that was made for somebody else was passed on; one that was made for nobody is no token.
-        return foreign(turn, leaf, reply, token);
+        return foreign(turn, leaves, reply, token);
     }
     if token.about.0 == 0 {
-        return Ok(match waits_for(turn, leaf, from)? {
+        return Ok(match waits_for(turn, leaves, from)? {
             None => About::Nothing(ReplyOutcome::Unexpected),
             Some(_) if !reply.authenticated => About::Nothing(ReplyOutcome::Unproved),
             Some(wait) => About::Wait(wait),
@@ -266,8 +286,13 @@ fn counts(turn: &Turn<'_, '_>, open: &OpenGate, reply: &RecordReply) -> Result<b
 
 /// A token that was made for somebody else was passed on, and one that was made for nobody is no token. A sender who is a
 /// recipient too and has answered another recipient's mail is asked to answer their own.
-fn foreign(turn: &Turn<'_, '_>, leaf: RunId, reply: &RecordReply, token: &MailToken) -> Result<About, Stop> {
-    if !known(turn, leaf, token)? {
+fn foreign(
+    turn: &Turn<'_, '_>,
+    leaves: &[RunId],
+    reply: &RecordReply,
+    token: &MailToken,
+) -> Result<About, Stop> {
+    if !known(turn, leaves, token)? {
         return Err(no_token().into());
     }
     let open = turn.rows.gate(turn.tenant(), turn.session_id()?, token.about)?;
@@ -282,7 +307,7 @@ fn no_token() -> Rejection {
 }
 
 /// Whether a token was made for anybody whom this session has written to.
-fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, Stop> {
+fn known(turn: &Turn<'_, '_>, leaves: &[RunId], token: &MailToken) -> Result<bool, Stop> {
     let (tenant, id) = (turn.tenant(), turn.session_id()?);
     let asked = match turn.rows.gate(tenant, id, token.about)? {
         Some(open) => open.body.asked.as_ref().map(|asked| asked.to.clone()),
@@ -291,11 +316,16 @@ fn known(turn: &Turn<'_, '_>, leaf: RunId, token: &MailToken) -> Result<bool, St
             closed.and_then(|closed| closed.open.body.asked.as_ref().map(|asked| asked.to.clone()))
         }
     };
-    let to = match asked {
-        Some(to) => to,
-        None => turn.run(leaf)?.mailed.clone(),
-    };
-    Ok(turn.made_for(token, TokenUse::Reply, &to)?.is_some())
+    if let Some(to) = asked {
+        return Ok(turn.made_for(token, TokenUse::Reply, &to)?.is_some());
+    }
+    for leaf in leaves {
+        let to = turn.run(*leaf)?.mailed.clone();
+        if turn.made_for(token, TokenUse::Reply, &to)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn is_own(turn: &Turn<'_, '_>, open: &OpenGate, from: &str) -> Result<bool, Stop> {
@@ -307,9 +337,9 @@ fn is_lost(turn: &Turn<'_, '_>, open: &OpenGate, from: &str) -> Result<bool, Sto
 }
 
 /// The newest request that is open and was sent to this address, else the newest that was.
-fn newest(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
+fn newest(turn: &Turn<'_, '_>, leaves: &[RunId], from: &str) -> Result<About, Stop> {
     let (session, id) = (turn.session()?, turn.session_id()?);
-    let wait = waits_for(turn, leaf, from)?;
+    let wait = waits_for(turn, leaves, from)?;
     for gate in session.gates().rev() {
         let Some(open) = turn.rows.gate(turn.tenant(), id, gate)? else { continue };
         if open.body.wrote_to(from) && !is_own(turn, &open, from)? && wait.is_none_or(|wait| wait < gate) {
@@ -328,12 +358,23 @@ fn newest(turn: &Turn<'_, '_>, leaf: RunId, from: &str) -> Result<About, Stop> {
     Ok(About::Nothing(ReplyOutcome::Unexpected))
 }
 
-/// The wait for a reply that this address may end.
-fn waits_for(turn: &Turn<'_, '_>, run: RunId, from: &str) -> Result<Option<OpenId>, Stop> {
-    if !was_written_to(turn, run, from)? {
-        return Ok(None);
+/// The wait for a reply that this address may end. Refused if several runs wait for one: nothing says which is meant.
+fn waits_for(turn: &Turn<'_, '_>, leaves: &[RunId], from: &str) -> Result<Option<OpenId>, Stop> {
+    let (mut found, mut runs) = (None, Vec::new());
+    for run in leaves.iter().copied() {
+        if runs.len() > RUNS_NAMED_MAX {
+            break;
+        }
+        let Some(wait) = turn.open_wait(run, WaitOn::Reply)? else { continue };
+        if was_written_to(turn, run, from)? {
+            found = Some(wait);
+            runs.push(run);
+        }
     }
-    turn.open_wait(run, WaitOn::Reply)
+    if runs.len() > 1 {
+        return Err(turn.active(&*turn.session()?)?.several(&runs)?.into());
+    }
+    Ok(found)
 }
 
 /// Returns true if a run's definition has written to this address, or that of one that has called it, directly or through

@@ -93,7 +93,14 @@ pub(crate) fn now_or_later(turn: &mut Turn<'_, '_>, run: RunId, due: Deferral) -
             (Some(Deferral::Take(_) | Deferral::End(_) | Deferral::Fault(_) | Deferral::Begin), _)
             | (Some(_), Deferral::Judged) => true,
             (
-                Some(Deferral::Ended(_) | Deferral::Again | Deferral::Judged | Deferral::Chosen(_)) | None,
+                Some(
+                    Deferral::Ended(_)
+                    | Deferral::Again
+                    | Deferral::Judged
+                    | Deferral::Chosen(_)
+                    | Deferral::Try(_),
+                )
+                | None,
                 _,
             ) => false,
         };
@@ -146,6 +153,6 @@ fn held_port(
     let found = machine.node(at.node).and_then(|node| node.exits.get(usize::from(exit.0)));
     Ok(match found.map(|exit| &exit.on) {
         Some(Trigger::Port(port)) => Some(port.clone()),
-        Some(Trigger::Answer(_) | Trigger::Auto { .. }) | None => None,
+        Some(Trigger::Answer(_) | Trigger::Auto { .. } | Trigger::Agent(_)) | None => None,
     })
 }

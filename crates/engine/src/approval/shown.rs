@@ -4,7 +4,7 @@
 //! kept. A value that is absent is null. The reply token does not count as a value.
 
 use serde_json::{Map, Value, json};
-use switchward_expr::{Braces, Path, reads};
+use switchward_expr::{Braces, Path, Strict, reads};
 use switchward_machine::{
     Dialect, Digest, Machine, Message, RunId, Text,
     reserved_keys::{DIGEST, REPLY_TOKEN, SHOWN},
@@ -44,6 +44,10 @@ fn paths_of(text: &Text, paths: &mut Vec<Path>) -> bool {
         Dialect::Plain => false,
         Dialect::Braces => {
             paths.extend(Braces::parse(&text.source).references().cloned());
+            false
+        }
+        Dialect::Strict => {
+            paths.extend(Strict::parse(&text.source).references().cloned());
             false
         }
         Dialect::Jinja => {

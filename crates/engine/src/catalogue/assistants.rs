@@ -54,7 +54,7 @@ fn check(turn: &Turn<'_, '_>, put: &PutAssistant) -> Result<(), Stop> {
             let message = format!("{workflow:?} stands in the list twice");
             return Err(bad(&field, message).into());
         }
-        if turn.rows.definition_at(&Key::definition(turn.tenant(), workflow))?.is_none() {
+        if turn.rows.definition(turn.tenant(), workflow)?.is_none() {
             let message = format!("there is no definition {workflow:?}");
             return Err(bad(&field, message).into());
         }

@@ -8,6 +8,7 @@ use switchward_state::delivery::{EventSubject, PublishedType};
 use switchward_state::limits::VERSIONS_MAX;
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
+use crate::catalogue::archive_definition::check_not_archived;
 use crate::delivery::tenant_outbox::publish;
 use crate::run::callees::check_callees;
 use crate::turn::{Stop, Turn, check_etag};
@@ -15,8 +16,11 @@ use crate::turn::{Stop, Turn, check_etag};
 /// Publishes a definition. A known name gets its next version; the same files are the version that they were.
 pub(crate) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, Stop> {
     let tenant = turn.tenant();
-    let known = turn.rows.definition_at(&Key::definition(tenant, &deploy.name))?;
-    let (latest, active) = known.as_ref().map_or((0, None), |known| (known.latest, known.active));
+    let row = turn.rows.definition_at(&Key::definition(tenant, &deploy.name))?;
+    let latest = row.as_ref().map_or(0, |row| row.latest);
+    let known = row.filter(|row| row.deleted.is_none());
+    let active = known.as_ref().and_then(|known| known.active);
+    known.as_ref().map_or(Ok(()), |known| check_not_archived(known))?;
     let before =
         turn.rows.source_at(&Key::source(tenant, &deploy.name, deploy.source))?.map(|number| *number);
     if let Some(number) = before.filter(|_| deploy.activate)
@@ -64,15 +68,19 @@ pub(crate) fn deploy(turn: &mut Turn<'_, '_>, deploy: &Deploy) -> Result<Reply, 
     Ok(Reply::Version { summary: summary(turn, &name, number)?, name, number, created, findings })
 }
 
-/// What the author of a new version is informed of: of the definitions that it calls, about those that the catalogue lacks.
+/// What the author of a new version is informed of: of the definitions that it calls, about those that the catalogue lacks or
+/// has archived.
 fn findings(turn: &Turn<'_, '_>, deploy: &Deploy) -> Result<Vec<Finding>, ViewError> {
     let mut findings = Vec::with_capacity(deploy.findings.len());
     for finding in &deploy.findings {
-        let known = match &finding.lacking {
-            Some(name) => turn.rows.definition_at(&Key::definition(turn.tenant(), name))?.is_some(),
-            None => false,
+        let holds = match (&finding.lacking, &finding.archived) {
+            (Some(name), _) => turn.rows.definition(turn.tenant(), name)?.is_none(),
+            (None, Some(name)) => {
+                turn.rows.definition(turn.tenant(), name)?.is_some_and(|known| known.archived.is_some())
+            }
+            (None, None) => true,
         };
-        if !known {
+        if holds {
             findings.push(finding.clone());
         }
     }
@@ -81,7 +89,7 @@ fn findings(turn: &Turn<'_, '_>, deploy: &Deploy) -> Result<Vec<Finding>, ViewEr
 
 /// A version as it is now.
 fn summary(turn: &Turn<'_, '_>, name: &str, number: u32) -> Result<Box<VersionSummary>, ViewError> {
-    let definition = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
+    let definition = turn.rows.definition(turn.tenant(), name)?;
     let version = turn.rows.version_at(&Key::version(turn.tenant(), name, number))?;
     let (Some(definition), Some(version)) = (definition, version) else {
         return Err(ViewError(format!("there is no row of {name}@{number}")));
@@ -91,7 +99,7 @@ fn summary(turn: &Turn<'_, '_>, name: &str, number: u32) -> Result<Box<VersionSu
 
 /// The reply with the definition of this name as it is now.
 pub(crate) fn reply(turn: &Turn<'_, '_>, name: &str) -> Result<Reply, Stop> {
-    let row = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
+    let row = turn.rows.definition(turn.tenant(), name)?;
     let row = row.ok_or_else(|| ViewError(format!("there is no row of the definition {name}")))?;
     Ok(Reply::Definition(Box::new(Definition::clone(&row))))
 }
@@ -116,8 +124,9 @@ pub(crate) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> R
     if let Some(machine) = turn.rows.machine(turn.tenant(), digest)? {
         check_callees(turn.rows, turn.tenant(), name, &machine)??;
     }
-    let known = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
+    let known = turn.rows.definition(turn.tenant(), name)?;
     check_etag("definition", &activate.etag, known.as_ref().map(|known| known.etag()))?;
+    known.as_ref().map_or(Ok(()), |known| check_not_archived(known))?;
     let active = known.and_then(|known| known.active);
     if active != Some(number) {
         turn.emit(VersionFact::Activated { name: name.clone(), number })?;
@@ -130,8 +139,8 @@ pub(crate) fn activate(turn: &mut Turn<'_, '_>, activate: &ActivateVersion) -> R
 pub(crate) fn retire(turn: &mut Turn<'_, '_>, retire: &RetireVersion) -> Result<Reply, Stop> {
     let (name, number) = (&retire.name, retire.version);
     let missing = || Rejection::new(Reason::NotFound, "there is no such version");
-    let known = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?.ok_or_else(missing)?;
-    if !(1..=known.latest).contains(&number) {
+    let known = turn.rows.definition(turn.tenant(), name)?.ok_or_else(missing)?;
+    if turn.rows.version_at(&Key::version(turn.tenant(), name, number))?.is_none() {
         return Err(missing().into());
     }
     check_etag("definition", &retire.etag, Some(known.etag()))?;

@@ -1,7 +1,9 @@
 //! What is decided about the catalogue; one file for each command.
 
+pub(crate) mod archive_definition;
 pub(crate) mod assistants;
 pub(crate) mod definitions;
+pub(crate) mod delete_definition;
 pub(crate) mod delete_tenant;
 pub(crate) mod keys;
 pub(crate) mod levels;
@@ -29,6 +31,8 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, command: &CatalogueCommand) -> Result
         CatalogueCommand::Deploy(deploy) => definitions::deploy(turn, deploy),
         CatalogueCommand::ActivateVersion(activate) => definitions::activate(turn, activate),
         CatalogueCommand::RetireVersion(retire) => definitions::retire(turn, retire),
+        CatalogueCommand::ArchiveDefinition(archive) => archive_definition::run(turn, archive),
+        CatalogueCommand::DeleteDefinition(delete) => delete_definition::run(turn, delete),
         CatalogueCommand::PutAssistant(put) => assistants::put(turn, put),
         CatalogueCommand::DeleteAssistant(delete) => assistants::delete(turn, delete),
         CatalogueCommand::EnsureTenancy(ensure) => tenancy::ensure(turn, ensure),

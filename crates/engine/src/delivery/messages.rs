@@ -230,7 +230,7 @@ fn named(
 /// What an entry of a list of recipients stands for.
 fn values(scope: &Scope, recipient: &Recipient, people: &People) -> Result<Vec<Value>, Fault> {
     Ok(match recipient {
-        Recipient::Address(text) => match scope.braces(text)? {
+        Recipient::Address(text) => match scope.short(text)? {
             Value::Array(items) => items,
             one @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
                 vec![one]

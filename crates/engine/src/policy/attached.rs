@@ -21,9 +21,9 @@ pub fn pin_policies(
     names.dedup();
     let mut found = Vec::new();
     for of in names {
-        let Some(definition) = rows.definition_at(&Key::definition(tenant, &of))? else { continue };
+        let Some(definition) = rows.definition(tenant, &of)? else { continue };
         for name in &definition.policies {
-            let policy = rows.definition_at(&Key::definition(tenant, name))?;
+            let policy = rows.definition(tenant, name)?;
             let version = policy.and_then(|policy| policy.active);
             let row = match version {
                 Some(number) => rows.version_at(&Key::version(tenant, name, number))?,

@@ -174,7 +174,7 @@ fn ask(
     judged: &Judged,
     remaining: Remaining,
 ) -> Result<Reply, Stop> {
-    let gate = match asked_before(turn, session, call, judged)? {
+    let gate = match asked_before(turn, session, force.caller, call, judged)? {
         Some(gate) => gate,
         None => open_gate(turn, session, force, call, spec, judged)?,
     };
@@ -202,10 +202,11 @@ fn ask(
 fn asked_before(
     turn: &Turn<'_, '_>,
     session: &Session,
+    caller: RunId,
     call: &Authorize,
     judged: &Judged,
 ) -> Result<Option<OpenId>, Stop> {
-    let (asking, caller) = (judged.asking(), turn.leaf()?);
+    let asking = judged.asking();
     for gate in session.gates() {
         let Some(row) = turn.rows.gate(turn.tenant(), turn.session_id()?, gate)? else { continue };
         let same = row.body.call.as_ref().is_some_and(|asked| {
@@ -251,10 +252,9 @@ fn open_gate(
     })?;
     let requester = turn.command.actor.subject.clone();
     let body = Gate { call: Some(asked), ..Gate::open_to_all(spec, GateKind::ToolAsk, requester) };
-    let run = turn.leaf()?;
     let (definition, capability) = (force.machine.meta.name.clone(), call.capability.clone());
     let subject = RequestSubject::Call { definition, capability };
-    audience::open(turn, run, gate, body, subject)?;
+    audience::open(turn, force.caller, gate, body, subject)?;
     Ok(gate)
 }
 
@@ -276,7 +276,8 @@ fn allow(
     }
     check_capacity(turn, session, call, reserved)?;
     let said = Grounds { rule: judged.rule.clone(), layers: judged.several() };
-    permit(turn, session, call, Permit { reserved, reservation, rules: judged.limited.clone(), said })?;
+    let (run, rules) = (force.caller, judged.limited.clone());
+    permit(turn, session, call, Permit { run, reserved, reservation, rules, said })?;
     if judged.limited.is_empty() {
         // The rules that the ledgers were asked about do not hold any more: they count nothing, and hold no money.
         release_reservation(turn, session.root, name, call.limits.as_ref())?;
@@ -327,7 +328,8 @@ fn redeem(turn: &mut Turn<'_, '_>, force: &InForce, call: &Authorize, number: u6
     check_capacity(turn, &session, call, grant.reserved)?;
     turn.emit(PolicyEvent::GrantUsed { number })?;
     let (reserved, reservation, rules) = (grant.reserved, grant.reservation, grant.rules);
-    permit(turn, &session, call, Permit { reserved, reservation, rules, said: Grounds::default() })?;
+    let (run, said) = (force.caller, Grounds::default());
+    permit(turn, &session, call, Permit { run, reserved, reservation, rules, said })?;
     // The approval came after the call was planned: it holds a reservation of its own.
     release_reservation(turn, session.root, call_name(id, &call.call_id), call.limits.as_ref())?;
     let remaining = with_caps(turn, force, &call.capability, Remaining::default())?;
@@ -372,22 +374,24 @@ fn oldest_free(turn: &Turn<'_, '_>, session: &Session) -> Result<Option<u64>, St
 /// approved with a price, is left to be reported, or to lapse, as any other.
 fn send(
     turn: &mut Turn<'_, '_>,
+    run: RunId,
     call: &Authorize,
     number: Option<u64>,
     reserved: Micros,
 ) -> Result<(), Stop> {
     let Some(mail) = &call.mail else { return Ok(()) };
-    let run = turn.leaf()?;
     for effect in mail.effects() {
         turn.send(run, effect)?;
     }
     if reserved.0 == 0 {
-        turn.emit(PolicyEvent::CallReported { number, capability: call.capability.clone(), success: true })?;
+        let (capability, run) = (call.capability.clone(), Some(run));
+        turn.emit(PolicyEvent::CallReported { number, capability, success: true, run })?;
     }
     Ok(())
 }
 
 struct Permit {
+    run: RunId,
     reserved: Micros,
     reservation: Option<Digest>,
     rules: Vec<LedgerRule>,
@@ -395,7 +399,7 @@ struct Permit {
 }
 
 fn permit(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, permit: Permit) -> Result<(), Stop> {
-    let Permit { reserved, reservation, rules, said } = permit;
+    let Permit { run, reserved, reservation, rules, said } = permit;
     let free = if is_full(session) && reserved.0 > 0 { oldest_free(turn, session)? } else { None };
     if let Some(number) = free {
         turn.emit(PolicyEvent::CallLapsed { number })?;
@@ -410,6 +414,7 @@ fn permit(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, permit: 
         reserved,
         reservation,
         rules,
+        run: Some(run),
     };
     let (rule, layers) = (said.rule, said.layers);
     turn.emit(PolicyEvent::CallPermitted {
@@ -420,7 +425,7 @@ fn permit(turn: &mut Turn<'_, '_>, session: &Session, call: &Authorize, permit: 
         mail,
         layers,
     })?;
-    send(turn, call, number, reserved)
+    send(turn, run, call, number, reserved)
 }
 
 /// What is left after the call, with the session's own caps.

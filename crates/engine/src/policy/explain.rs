@@ -4,12 +4,14 @@ use minicbor::{Decode, Encode};
 use switchward_machine::{BudgetUnit, SessionId, TenantId, Time};
 use switchward_state::catalogue::Settings;
 use switchward_state::policy::{Authorize, CallEffect, CallGrounds, LayerDecision, LedgerRule, MatchedRule};
+use switchward_state::run::RunAddress;
 use switchward_state::session::Session;
-use switchward_state::{ReadRows, Reason, View, ViewError};
+use switchward_state::{ReadRows, Reason, Rejection, View, ViewError};
 
 use crate::policy::assess::{Assessment, AssessmentContext, assess, used};
 use crate::policy::in_force::{InForce, in_force};
 use crate::policy::judge::{PolicyDecision, judge, named, voices};
+use crate::run::address::Active;
 
 /// What would be decided, and everything that had a say. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -85,7 +87,8 @@ fn looked_at(force: &InForce, session: &Session, capability: &str) -> Vec<Looked
     rules
 }
 
-/// Explains a call of a session; `None` if the session does not exist in this tenant.
+/// Explains a call of the active run that an address names, or of the only one without an address. `None` if the session
+/// does not exist in this tenant; a refusal if no active run fits, or several do.
 ///
 /// # Errors
 /// A row cannot be read.
@@ -94,12 +97,17 @@ pub fn explain(
     tenant: TenantId,
     id: SessionId,
     settings: Settings,
+    address: Option<&RunAddress>,
     call: &Authorize,
     now: Time,
-) -> Result<Option<Explanation>, ViewError> {
+) -> Result<Option<Result<Explanation, Rejection>>, ViewError> {
     let rows: &dyn ReadRows = view;
     let Some(session) = rows.session(tenant, id)? else { return Ok(None) };
-    let force = in_force(rows, tenant, id, &session, rows.leaf(tenant, id, session.root)?)?;
+    let caller = match Active::of(rows, tenant, id, &session).one(address)? {
+        Ok(caller) => caller,
+        Err(refusal) => return Ok(Some(Err(refusal))),
+    };
+    let force = in_force(rows, tenant, id, &session, caller)?;
     let caps = force.caps.iter().filter(|cap| cap.budget.stops(&call.capability));
     let budgets = caps.map(|cap| LimitState {
         layer: cap.layer.clone(),
@@ -137,5 +145,5 @@ pub fn explain(
             explanation.limited = judged.limited;
         }
     }
-    Ok(Some(explanation))
+    Ok(Some(Ok(explanation)))
 }

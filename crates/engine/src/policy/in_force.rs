@@ -2,7 +2,7 @@
 //! of the runs that call when the session began, and the tenant's as they are now.
 
 use std::sync::Arc;
-use switchward_machine::{Budget, BudgetUnit, Machine, Num, RunId, SessionId, TenantId};
+use switchward_machine::{Budget, BudgetUnit, Layer, Machine, Num, RunId, SessionId, TenantId};
 use switchward_state::limits::TENANT_LEDGER;
 use switchward_state::policy::COST_OF_DOCUMENTS;
 use switchward_state::run::Run;
@@ -24,6 +24,8 @@ pub(crate) struct InForce {
     pub(crate) caller: RunId,
     /// Those of the definitions, the outermost run's first, then the tenant's.
     pub(crate) documents: Vec<Document>,
+    /// What denies workers the control of their process, if the definition bounds what they write.
+    pub(crate) control: Option<Layer>,
     /// What the session may use.
     pub(crate) caps: Vec<Cap>,
 }
@@ -62,7 +64,8 @@ pub(crate) fn in_force(
     let machine = machine_of(rows, tenant, &at)?;
     let documents = documents(rows, tenant, id, session, &at)?;
     let caps = caps(rows, tenant, id, session, &documents)?;
-    Ok(InForce { machine, run: Run::clone(&at), caller: run, documents, caps })
+    let control = machine.data_schema.is_some().then(Layer::of_control_tools);
+    Ok(InForce { machine, run: Run::clone(&at), caller: run, documents, control, caps })
 }
 
 /// The documents that hold for a call of this run.

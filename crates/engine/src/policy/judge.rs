@@ -69,12 +69,16 @@ pub(crate) struct Voice<'a> {
     pub(crate) without_rules: bool,
 }
 
-/// The layers that speak about a capability: the machine's own, then those of the documents. If a document holds, an own
-/// policy that was never written has nothing to add to it.
+/// The layers that speak about a capability: that of the control of processes, the machine's own, then those of the
+/// documents. If a document holds, an own policy that was never written has nothing to add to it.
 pub(crate) fn voices<'a>(force: &'a InForce, session: &'a Session, capability: &str) -> Vec<Voice<'a>> {
     let machine = &force.machine;
     let documents = if machine.policy.exempts(capability) { &[] } else { force.documents.as_slice() };
     let mut voices = Vec::new();
+    for layer in force.control.iter().filter(|layer| layer.speaks(capability, force.run.node)) {
+        let (name, ledger) = (layer.name.clone(), session.definition.as_str());
+        voices.push(Voice { layer, name, ledger, role: "", without_rules: false });
+    }
     for layer in machine.policy.layers.iter().filter(|layer| layer.speaks(capability, force.run.node)) {
         let without_rules = session.without_policy && layer.name == POLICY;
         if !documents.is_empty() && (without_rules || layer.is_unwritten()) {

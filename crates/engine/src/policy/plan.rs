@@ -16,6 +16,7 @@ use crate::policy::assess::{Assessment, AssessmentContext, assess, call_name, ga
 use crate::policy::authorize::well_formed;
 use crate::policy::in_force::in_force;
 use crate::policy::judge::{PolicyDecision, judge};
+use crate::run::address::Active;
 use crate::stamp::Stamp;
 use crate::turn::{DirectoryRow, Stop, Turn};
 use crate::working::Working;
@@ -94,8 +95,10 @@ fn plan_authorize(
     if refused || known(rows, command)? {
         return Ok(Plan::Direct);
     }
-    let leaf = rows.leaf(command.tenant, id, session.root)?;
-    let force = in_force(rows, command.tenant, id, &session, leaf)?;
+    // What is refused is refused when it is decided.
+    let active = Active::of(rows, command.tenant, id, &session);
+    let Ok(caller) = active.of_command(&session, command)? else { return Ok(Plan::Direct) };
+    let force = in_force(rows, command.tenant, id, &session, caller)?;
     let context = AssessmentContext { tenant: command.tenant, session: id, settings: command.settings, now };
     let found = assess(rows, &context, &session, &force, call)?;
     let Assessment::Open(judged) = found else { return Ok(Plan::Direct) };

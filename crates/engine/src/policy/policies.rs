@@ -9,6 +9,7 @@ use switchward_state::policy::{
 };
 use switchward_state::{Key, ReadRows as _, Reason, Rejection, Reply};
 
+use crate::catalogue::archive_definition::check_not_archived;
 use crate::catalogue::{definitions, tenancy};
 use crate::turn::{Stop, Turn, check_etag};
 
@@ -16,7 +17,7 @@ use crate::turn::{Stop, Turn, check_etag};
 /// is set already changes nothing.
 pub(crate) fn attach(turn: &mut Turn<'_, '_>, attach: &AttachPolicy) -> Result<Reply, Stop> {
     let AttachPolicy { definition, policy, attached, etag } = attach;
-    let known = turn.rows.definition_at(&Key::definition(turn.tenant(), definition))?;
+    let known = turn.rows.definition(turn.tenant(), definition)?;
     let known = known.ok_or_else(|| missing("definition", definition))?;
     check_etag("definition", etag, Some(known.etag()))?;
     let mut policies = known.policies.clone();
@@ -46,7 +47,9 @@ pub(crate) fn attach(turn: &mut Turn<'_, '_>, attach: &AttachPolicy) -> Result<R
 
 /// A policy is attached to what sessions run.
 fn attachable(turn: &Turn<'_, '_>, definition: &str) -> Result<(), Stop> {
-    let key = Key::version(turn.tenant(), definition, 1);
+    let known = turn.rows.definition(turn.tenant(), definition)?;
+    let number = known.map_or(1, |known| known.active.unwrap_or(known.latest));
+    let key = Key::version(turn.tenant(), definition, number);
     let digest = turn.rows.version_at(&key)?.map(|version| version.machine);
     let machine = match digest {
         Some(digest) => turn.rows.machine(turn.tenant(), digest)?,
@@ -107,8 +110,9 @@ pub(crate) fn remove(turn: &mut Turn<'_, '_>, remove: &RemoveTenantPolicy) -> Re
 
 /// The policy document of this name: the version, and what it compiled to.
 fn document(turn: &Turn<'_, '_>, name: &str, version: Option<u32>) -> Result<(u32, Arc<Machine>), Stop> {
-    let known = turn.rows.definition_at(&Key::definition(turn.tenant(), name))?;
+    let known = turn.rows.definition(turn.tenant(), name)?;
     let known = known.ok_or_else(|| missing("policy", name))?;
+    check_not_archived(&known)?;
     let inactive = || {
         let message = format!("the policy {name} has no active version; activate one");
         Rejection::new(Reason::StateMismatch, message).fact("policy", name)

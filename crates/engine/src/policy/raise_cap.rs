@@ -12,7 +12,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, raise: &RaiseCap) -> Result<Reply, St
     let session = turn.live_session()?;
     let machine = turn.machine(&*turn.run(session.root)?)?;
     let id = turn.session_id()?;
-    let force = in_force(turn.rows, turn.tenant(), id, &session, turn.leaf()?)?;
+    let force = in_force(turn.rows, turn.tenant(), id, &session, turn.stem()?)?;
     // A document that is attached may be raised as the definition's own cap; a tenant's is its admin's alone.
     let attached = force.documents.iter().filter(|document| !document.of_tenant);
     let money = |budget: &Budget| budget.unit == BudgetUnit::UsdMicros;

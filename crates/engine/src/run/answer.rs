@@ -12,7 +12,7 @@ use crate::turn::{Stop, Turn, check_text, not_paused};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, answer: &Answer) -> Result<Reply, Stop> {
     let session = turn.live_session()?;
-    let leaf = turn.leaf()?;
+    let leaf = turn.leaf_at(answer.state.as_ref())?;
     let run = turn.run(leaf)?;
     let machine = turn.machine(&run)?;
     let node =

@@ -47,7 +47,7 @@ pub(crate) fn check_callees(
         return Ok(Ok(()));
     }
     for callee in machine.callees.iter().filter(|callee| callee.name != name) {
-        if rows.definition_at(&Key::definition(tenant, &callee.name))?.is_none() {
+        if rows.definition(tenant, &callee.name)?.is_none() {
             return Ok(Err(not_deployed(name, callee)));
         }
     }
@@ -144,10 +144,14 @@ impl<'r> Search<'r> {
         let name = &callee.name;
         let missing = |why: &str| Ok(Err(absent(callee, format!("{by} calls {name}, {why}"))));
         let unfit = |why: &str| Ok(Err(uncallable(callee, format!("{by} calls {name}, {why}"))));
-        let Some(definition) = self.rows.definition_at(&Key::definition(self.tenant, name))? else {
+        let Some(definition) = self.rows.definition(self.tenant, name)? else {
             let message = "which is not in the catalogue; deploy it first";
             return missing(message);
         };
+        if definition.archived.is_some() {
+            let message = "which is archived; unarchive it";
+            return unfit(message);
+        }
         let Some(number) = callee.version.or(definition.active) else {
             let message = "which has no active version; activate one";
             return unfit(message);

@@ -2,24 +2,27 @@
 
 use serde_json::{Map, Value};
 use switchward_expr::{DataType, Reducer, reduce};
-use switchward_machine::{Machine, Mapped, RunId};
+use switchward_machine::{Machine, Mapped, RunId, Writes};
 use switchward_state::limits::{DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_KEY_BYTES_MAX, DATA_KEYS_MAX};
-use switchward_state::run::{
-    Fault, FaultCause, Json, RunEvent, WriteProblem, Writer, json_depth, json_length,
-};
+use switchward_state::run::{Fault, FaultCause, WriteProblem, Writer, json_depth, json_length};
 use switchward_state::session::{SessionEvent, SessionWarning};
 
 use crate::run::scope::Scope;
+use crate::run::writes::{self, Source};
 use crate::turn::{Stop, Turn};
 
 /// Merges a value into what a key holds. Returns how many bytes of JSON it holds then. Nobody but the engine writes
-/// the machine's reserved keys, whatever the value's origin.
+/// the machine's reserved keys, whatever the value's origin, and nobody writes what the node does not declare.
 pub(crate) fn merge(
     machine: &Machine,
+    writes: &Writes,
     scope: &mut Scope,
     key: &str,
     value: Value,
 ) -> Result<usize, WriteProblem> {
+    if !writes.covers(key) {
+        return Err(WriteProblem::NotDeclared { key: key.to_owned() });
+    }
     if machine.reserves(key) {
         return Err(WriteProblem::Reserved { key: key.to_owned() });
     }
@@ -31,6 +34,7 @@ pub(crate) fn merge(
 pub(crate) fn copy(
     from: &Machine,
     machine: &Machine,
+    writes: &Writes,
     scope: &mut Scope,
     mapped: &Mapped,
     value: Value,
@@ -38,7 +42,7 @@ pub(crate) fn copy(
     if mapped.from.as_str() == mapped.to && from.reserves(&mapped.to) {
         return put(machine, scope, &mapped.to, value);
     }
-    merge(machine, scope, &mapped.to, value)
+    merge(machine, writes, scope, &mapped.to, value)
 }
 
 fn put(machine: &Machine, scope: &mut Scope, key: &str, value: Value) -> Result<usize, WriteProblem> {
@@ -66,6 +70,22 @@ fn put(machine: &Machine, scope: &mut Scope, key: &str, value: Value) -> Result<
     }
     scope.hold(key, merged, all);
     Ok(grown)
+}
+
+/// Replaces what a key holds with a value that was merged before, in the data of a child.
+pub(crate) fn replace(scope: &mut Scope, key: &str, value: Value) -> Result<(), WriteProblem> {
+    let before = scope.key(key);
+    if before.is_none() && scope.keys() >= DATA_KEYS_MAX {
+        return Err(WriteProblem::TooManyKeys);
+    }
+    scope.fuel().spend_reads(&value, 2);
+    let was = before.map_or(0, json_length);
+    let all = scope.bytes().saturating_sub(was).saturating_add(json_length(&value));
+    if all > DATA_BYTES_MAX {
+        return Err(WriteProblem::TooLarge { key: key.to_owned() });
+    }
+    scope.hold(key, value, all);
+    Ok(())
 }
 
 /// The data would become too large if something was written below a reserved key.
@@ -124,8 +144,9 @@ pub(crate) fn put_below(
         return Ok(Some(DataFull { key: key.to_owned(), state }));
     }
     all.insert(state, value);
-    let value = Json(Value::Object(all));
-    turn.emit(RunEvent::Wrote { run, key: key.to_owned(), value, by })?;
+    let who = turn.command.actor.subject.clone();
+    let written = vec![(key.to_owned(), Value::Object(all))];
+    writes::record(turn, run, written, &Source { by, who: &who })?;
     Ok(None)
 }
 

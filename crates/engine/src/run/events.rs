@@ -8,7 +8,7 @@ use switchward_state::run::{RunEvent, WriteProblem, Writer};
 use switchward_state::session::Early;
 
 use crate::run::data;
-use crate::run::scope::Scope;
+use crate::run::writes::Writing;
 use crate::turn::{Stop, Turn};
 
 /// Whether the run's node does something with an event of this key: it waits for one, or an exit asks for it.
@@ -112,12 +112,6 @@ pub(crate) fn merged(
     run: RunId,
     values: &Map<String, Value>,
 ) -> Result<Result<Vec<(String, Value)>, WriteProblem>, Stop> {
-    let machine = turn.machine(&*turn.run(run)?)?;
-    let mut scope = Scope::of_data(turn, run)?;
-    for (key, value) in values {
-        if let Err(bad) = data::merge(&machine, &mut scope, key, value.clone()) {
-            return Ok(Err(bad));
-        }
-    }
-    Ok(Ok(values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone()))).collect()))
+    let mut writing = Writing::at_node(turn, run)?;
+    Ok(writing.put_all(values).and_then(|()| writing.checked()))
 }

@@ -18,8 +18,7 @@ pub(crate) fn handle(turn: &mut Turn<'_, '_>, run: RunId, fault: Fault) -> Resul
     let at = turn.run(run)?;
     let machine = turn.machine(&at)?;
     let node = machine.node(at.node).ok_or_else(|| ViewError("the run stands nowhere".into()))?;
-    let (stands, again) =
-        (at.node, !used_up && fault.code().is_retryable() && at.attempt < node.attempts.max);
+    let (stands, again) = (at.node, !used_up && fault.is_retryable() && at.attempt < node.attempts.max);
     drop(at);
     turn.emit(RunEvent::Faulted { run, node: stands, fault: fault.clone() })?;
     if again {

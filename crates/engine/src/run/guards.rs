@@ -21,12 +21,17 @@ pub(crate) struct Looked {
 
 impl Looked {
     pub(crate) fn at(turn: &Turn<'_, '_>, run: RunId) -> Result<Self, Stop> {
+        Self::over(turn, run, Scope::of_run(turn, run)?)
+    }
+
+    /// The same over other data than the run's own.
+    pub(crate) fn over(turn: &Turn<'_, '_>, run: RunId, scope: Scope) -> Result<Self, Stop> {
         let said = turn.rows.last_message_at(&Key::last_message(turn.tenant(), turn.session_id()?))?;
         let at = turn.run(run)?;
         let confirms =
             |said: &switchward_state::session::LastMessage| said.by_user && said.sequence > at.entered;
         Ok(Self {
-            scope: Scope::of_run(turn, run)?,
+            scope,
             called: at.called.clone(),
             seen: at.seen.clone(),
             said: said.filter(|said| confirms(said)).map(|said| said.text.clone()).unwrap_or_default(),
@@ -100,6 +105,10 @@ impl Looked {
             }
             Guard::Seen(key) => GuardResult::of(self.seen.contains(key)),
             Guard::Judge { rubric, model } => judge(rubric, model),
+            Guard::Logic(logic) => {
+                let holds = logic.holds(self.scope.root(), fuel).map_err(|error| error.to_string());
+                holds.map_or_else(GuardResult::error, GuardResult::of)
+            }
         }
     }
 }
@@ -154,7 +163,7 @@ fn joined(each: Vec<GuardResult>, decides: &GuardResult, otherwise: GuardResult)
 #[cfg(test)]
 mod tests {
     use serde_json::{Map, json};
-    use switchward_expr::{CmpOp, Path};
+    use switchward_expr::{CmpOp, Logic, Path};
 
     use super::*;
 
@@ -190,7 +199,30 @@ mod tests {
         assert_eq!(spent(&Guard::All(vec![Guard::Always; 4])), 5 * STEP_FUEL);
         assert_eq!(spent(&Guard::Any(vec![Guard::Seen("paid".into()); 4])), 5 * STEP_FUEL);
         assert!(spent(&compare(CmpOp::Matches, r#""a""#)) > STEP_FUEL + 1_000);
+        assert!(spent(&logic(json!({"in": ["c", {"var": "text"}]}))) > STEP_FUEL + 1_000);
         assert!(spent(&Guard::Confirmed(vec!["ok".into()])) > STEP_FUEL + 3_000 * (WORD_FUEL + PHRASE_FUEL));
+    }
+
+    fn logic(rule: Value) -> Guard {
+        Guard::Logic(Logic::guard(&rule).unwrap())
+    }
+
+    /// An expression reads the data from their root. What it cannot compute is a fault of the guard and never true,
+    /// also below a negation.
+    #[test]
+    fn logic_that_cannot_be_evaluated_never_holds() {
+        let fuel = Fuel::new(u64::MAX);
+        let looked = looked(&fuel);
+        let equal = |text: &str| logic(json!({"==": [{"substr": [{"var": "text"}, 0, 2]}, text]}));
+        assert_eq!(verdict(&looked, &equal("bb")), GuardResult::Pass);
+        assert_eq!(verdict(&looked, &equal("b")), GuardResult::Fail);
+        assert_eq!(verdict(&looked, &logic(json!({"var": "absent"}))), GuardResult::Fail);
+        let broken = || logic(json!({"!": {">": [{"var": "text"}, 1]}}));
+        let diagnostic = "> cannot compare a text with a number".to_owned();
+        let fault = GuardResult::Error(FaultCause::Guard { diagnostic }.into());
+        assert_eq!(verdict(&looked, &broken()), fault);
+        assert_eq!(verdict(&looked, &Guard::All(vec![Guard::Always, broken()])), fault);
+        assert_eq!(verdict(&looked, &Guard::Any(vec![broken(), Guard::Seen("paid".into())])), fault);
     }
 
     /// A guard that is not evaluated is an error; the caller ends the run before anything follows from it.

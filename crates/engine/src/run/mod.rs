@@ -1,5 +1,6 @@
 //! What is decided about runs; one file for each command.
 
+pub(crate) mod address;
 pub(crate) mod answer;
 pub(crate) mod callees;
 pub(crate) mod data;
@@ -17,6 +18,7 @@ pub(crate) mod retry_node;
 pub(crate) mod scope;
 pub(crate) mod signal_completion;
 pub(crate) mod view;
+pub(crate) mod writes;
 
 use switchward_state::Reply;
 use switchward_state::run::RunCommand;

@@ -28,15 +28,22 @@ pub(crate) fn public(event: &RunEvent, machines: &Machines) -> Option<PublicEven
             .with_comment(comment),
         RunEvent::Left { run, node, exit } => left(machines, *run, *node, *exit)?,
         RunEvent::Activated { run } => PublicEvent::new("run.activated").with(RUN_FIELD, run.0),
-        RunEvent::ChildCreated { run, definition, version, parent, .. } => PublicEvent::new("run.started")
-            .with(RUN_FIELD, run.0)
-            .with("definition", definition)
-            .with("version", version)
-            .with("parent", parent.run.0),
+        RunEvent::ChildCreated { run, definition, version, parent, frame, .. } => {
+            PublicEvent::new("run.started")
+                .with(RUN_FIELD, run.0)
+                .with("definition", definition)
+                .with("version", version)
+                .with("parent", parent.run.0)
+                .with("label", frame.as_ref().map(|frame| frame.label.as_str()).unwrap_or_default())
+        }
         RunEvent::TurnEnded { .. } => PublicEvent::new("turn.ended"),
         RunEvent::Signalled { .. } => PublicEvent::new("completion.signalled"),
-        RunEvent::Wrote { key, value, .. } => {
-            PublicEvent::new("data.recorded").with("key", key).with("value", &value.0)
+        RunEvent::Wrote { key, value, by, who, .. } => {
+            let public = PublicEvent::new("data.recorded").with("key", key).with("value", &value.0);
+            match who {
+                Some(who) => public.with("by", by.word()).with("who", who),
+                None => public,
+            }
         }
         RunEvent::Faulted { run, node, fault } => PublicEvent::new("pass.failed")
             .with("state", if *run == RUN { String::new() } else { machines.name(*run, *node) })

@@ -1,13 +1,12 @@
 //! The agent records data: all of the values, or none. See `docs/formats-conversation-operations.md#data`.
 
-use serde_json::{Map, Value};
-use switchward_machine::{Input, RunId};
-use switchward_state::run::{Json, RecordData, RunEvent, Writer};
-use switchward_state::{Reason, Rejection, Reply};
+use switchward_machine::Input;
+use switchward_state::run::{RecordData, WriteProblem, Writer};
+use switchward_state::{Rejection, Reply};
 
 use crate::approval::frozen;
-use crate::run::scope::Scope;
-use crate::run::{data, inputs};
+use crate::run::inputs;
+use crate::run::writes::{self, Source, Writing};
 use crate::session::intent;
 use crate::turn::{Stop, Turn, not_paused};
 
@@ -19,36 +18,17 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, record: &RecordData) -> Result<Reply,
     intent::known(&session)?;
     drop(session);
     frozen::may_record(turn, leaf)?;
-    let merged = merged(turn, leaf, &record.values)?;
-    write(turn, leaf, merged, Writer::Agent)?;
+    let mut writing = Writing::at_node(turn, leaf)?;
+    for (key, value) in &record.values {
+        writing.put(key, value.clone()).map_err(|problem| refusal(&problem, &format!("values.{key}")))?;
+    }
+    let written = writing.checked().map_err(|problem| refusal(&problem, "values"))?;
+    let who = turn.command.actor.subject.clone();
+    writes::record(turn, leaf, written, &Source { by: Writer::Agent, who: &who })?;
     turn.moved()
 }
 
-/// What the keys hold once the values are merged into them. A value that does not fit refuses them all.
-pub(crate) fn merged(
-    turn: &Turn<'_, '_>,
-    run: RunId,
-    values: &Map<String, Value>,
-) -> Result<Vec<(String, Value)>, Stop> {
-    let machine = turn.machine(&*turn.run(run)?)?;
-    let mut scope = Scope::of_data(turn, run)?;
-    for (key, value) in values {
-        data::merge(&machine, &mut scope, key, value.clone()).map_err(|problem| {
-            Rejection::new(Reason::SchemaViolation, problem.to_string())
-                .fact("field", format!("values.{key}"))
-        })?;
-    }
-    Ok(values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone()))).collect())
-}
-
-pub(crate) fn write(
-    turn: &mut Turn<'_, '_>,
-    run: RunId,
-    values: Vec<(String, Value)>,
-    by: Writer,
-) -> Result<(), Stop> {
-    for (key, value) in values {
-        turn.emit(RunEvent::Wrote { run, key, value: Json(value), by })?;
-    }
-    Ok(())
+/// A value that does not fit refuses them all.
+fn refusal(problem: &WriteProblem, field: &str) -> Rejection {
+    Rejection::new(problem.reason(), problem.to_string()).fact("field", field)
 }

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 use switchward_machine::{Input, OpenId, Port, RunId, WaitOn, reserved_keys::EVENT_KEY};
-use switchward_state::limits::{DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX};
+use switchward_state::limits::{
+    DATA_KEY_BYTES_MAX, EARLY_BYTES_MAX, EARLY_KEPT_MS, EARLY_MAX, RUNS_NAMED_MAX,
+};
 use switchward_state::run::{
     Json, Once, PendingInput, RecordEvent, RunEvent, WriteProblem, Writer, json_length,
 };
@@ -15,6 +17,8 @@ use crate::approval::classify::ClassifyInput;
 use crate::approval::record_reply::outcome::waiting;
 use crate::approval::{classify, frozen};
 use crate::next::Next;
+use crate::run::address::none_fits;
+use crate::run::writes::{self, Source};
 use crate::run::{events, inputs};
 use crate::session::intent;
 use crate::turn::{Stop, Turn, check_text, not_paused};
@@ -26,15 +30,15 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, event: &RecordEvent) -> Result<Reply,
     // A copy is answered as one, whatever has become of the session since the first was recorded.
     new(turn, event)?;
     let session = turn.live_session()?;
-    let leaf = turn.leaf()?;
-    inputs::check(turn, leaf, Input::Event)?;
+    let leaves = turn.leaves()?;
+    inputs::check_any(turn, &leaves, Input::Event)?;
     not_paused(&session)?;
     intent::known(&session)?;
     drop(session);
     well_formed(event)?;
     let run = match &event.token {
-        Some(token) => stands_at(turn, crate::run::reply_token::addressed(turn, leaf, token)?, event)?,
-        None => addressed(turn, leaf, event)?,
+        Some(token) => stands_at(turn, crate::run::reply_token::addressed(turn, token)?, event)?,
+        None => addressed(turn, &leaves, event)?,
     };
     let source = EventSource::of(event, &turn.command.actor);
     bound(turn, run, event, &source)?;
@@ -96,7 +100,7 @@ impl Brought {
     /// Refuses data that do not fit, before anything is recorded.
     fn of(turn: &Turn<'_, '_>, run: RunId, event: &RecordEvent) -> Result<Self, Stop> {
         let bad = |problem: WriteProblem| {
-            Rejection::new(Reason::SchemaViolation, problem.to_string()).fact("field", "data")
+            Rejection::new(problem.reason(), problem.to_string()).fact("field", "data")
         };
         let Some(gate) = frozen::gate(turn, run)? else {
             return Ok(Self::Now(events::merged(turn, run, &event.data)?.map_err(bad)?));
@@ -115,10 +119,9 @@ impl Brought {
         };
         let reserves = turn.machine(&*turn.run(run)?)?.reserves(EVENT_KEY);
         let event_key = reserves.then(|| (EVENT_KEY.to_owned(), json!(event.key)));
-        for (key, value) in merged.into_iter().chain(event_key) {
-            turn.emit(RunEvent::Wrote { run, key, value: Json(value), by: Writer::Event })?;
-        }
-        Ok(())
+        let written = merged.into_iter().chain(event_key).collect();
+        let source = EventSource::of(event, &turn.command.actor);
+        writes::record(turn, run, written, &Source { by: Writer::Event, who: &source.label() })
     }
 }
 
@@ -154,9 +157,30 @@ fn well_formed(event: &RecordEvent) -> Result<(), Stop> {
     Ok(check_text("key", &event.key, DATA_KEY_BYTES_MAX)?)
 }
 
-/// The run that the event is for: the first that listens to it, from the active leaf up through those that have called
-/// it; else the leaf. Of one that names a state, that run must stand there.
-fn addressed(turn: &Turn<'_, '_>, leaf: RunId, event: &RecordEvent) -> Result<RunId, Stop> {
+/// The run that the event is for: the one that listens to it; if none does, the only active leaf. Of an event that names a
+/// state, that run must stand there. It is refused if several runs fit.
+fn addressed(turn: &Turn<'_, '_>, leaves: &[RunId], event: &RecordEvent) -> Result<RunId, Stop> {
+    let mut found: Vec<RunId> = Vec::new();
+    for leaf in leaves {
+        if found.len() > RUNS_NAMED_MAX {
+            break;
+        }
+        if let Some(run) = listening(turn, *leaf, event)?.filter(|run| !found.contains(run)) {
+            found.push(run);
+        }
+    }
+    match (&found[..], leaves) {
+        ([one], _) => Ok(*one),
+        ([], [leaf]) => stands_at(turn, *leaf, event),
+        ([], _) if event.state.is_some() => Err(none_fits().into()),
+        ([], _) => Err(turn.active(&*turn.session()?)?.several(leaves)?.into()),
+        _ => Err(turn.active(&*turn.session()?)?.several(&found)?.into()),
+    }
+}
+
+/// The run that an event is for of an active leaf and those that have called it: the first that listens. `None` if none
+/// does.
+fn listening(turn: &Turn<'_, '_>, leaf: RunId, event: &RecordEvent) -> Result<Option<RunId>, Stop> {
     let mut next = Some(leaf);
     while let Some(run) = next {
         let at = turn.run(run)?;
@@ -166,11 +190,11 @@ fn addressed(turn: &Turn<'_, '_>, leaf: RunId, event: &RecordEvent) -> Result<Ru
         // The leaf is where the session stands, whether it listens or not.
         let leaf = run == leaf && event.state.is_some();
         if here && (leaf || events::listens(turn, run, &event.key)?) {
-            return Ok(run);
+            return Ok(Some(run));
         }
         next = at.parent.map(|parent| parent.run);
     }
-    stands_at(turn, leaf, event)
+    Ok(None)
 }
 
 /// Returns the run if it stands in the state that the event names, or if the event names none.

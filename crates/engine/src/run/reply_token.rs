@@ -2,7 +2,7 @@
 
 use switchward_machine::RunId;
 use switchward_state::session::ReplyToken;
-use switchward_state::{Reason, Rejection};
+use switchward_state::{Key, ReadRows as _, Reason, Rejection};
 
 use crate::turn::{Stop, Turn};
 
@@ -16,16 +16,13 @@ pub(crate) fn check(turn: &Turn<'_, '_>, token: &ReplyToken) -> Result<(), Stop>
     Err(Rejection::new(Reason::CredentialInvalid, "the reply token is not valid").into())
 }
 
-/// The run that a token names, if it still stands in the node that the token was made for: the active leaf, or one that
-/// waits for it.
-pub(crate) fn addressed(turn: &Turn<'_, '_>, leaf: RunId, token: &ReplyToken) -> Result<RunId, Stop> {
-    let mut next = Some(leaf);
-    while let Some(run) = next {
-        let at = turn.run(run)?;
-        if run == token.run && at.entry == token.entry {
-            return Ok(run);
-        }
-        next = at.parent.map(|parent| parent.run);
+/// The run that a token names, if it still stands in the node that the token was made for.
+pub(crate) fn addressed(turn: &Turn<'_, '_>, token: &ReplyToken) -> Result<RunId, Stop> {
+    let run = token.run;
+    let at = turn.rows.run_at(&Key::run(turn.tenant(), turn.session_id()?, run))?;
+    let same = at.is_some_and(|at| at.entry == token.entry);
+    if same && turn.active(&*turn.session()?)?.is_active(run)? {
+        return Ok(run);
     }
     Err(Rejection::new(Reason::StateMismatch, "the state that the reply token was made for was left").into())
 }

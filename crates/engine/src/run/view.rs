@@ -29,6 +29,9 @@ pub struct RunView {
     /// The run that has called it.
     #[n(5)]
     pub parent: Option<RunId>,
+    /// Its name as one of several children of its parent's machine, such as `check.legal`.
+    #[n(6)]
+    pub label: Option<String>,
 }
 
 /// The runs of a session, oldest first; of more than [`RUNS_SHOWN_MAX`], the newest.
@@ -56,6 +59,7 @@ pub fn run_views(view: &dyn View, tenant: TenantId, of: &SessionView) -> Result<
             status,
             at: node.map(|node| node.name.clone()).unwrap_or_default(),
             parent: row.parent.map(|parent| parent.run),
+            label: row.frame.as_ref().map(|frame| frame.label.clone()),
         });
     }
     Ok(runs)

@@ -4,20 +4,21 @@
 //! workflows'.
 
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use switchward_machine::{
     Accept, Act, ActKind, Attempts, Input, Layer, Machine, Meta, Node, NodeIx, Opening, Otherwise, Pattern,
-    Policy, Port, Reads, RunId, StatusWords, Work, WorkKind,
+    Policy, Port, Reads, RunId, StatusWords, Templates, Work, WorkKind,
 };
 use switchward_state::limits::{DESCRIPTION_SHOWN_BYTES_MAX, INTENT_ATTEMPTS_MAX};
-use switchward_state::run::{Deferral, Fault, Json, RUN, ResultProblem, RunEvent, Writer};
+use switchward_state::run::{Deferral, Fault, RUN, ResultProblem, RunEvent, Writer};
 use switchward_state::session::{Attached, Session, SessionEvent, SessionWarning};
 use switchward_state::{ItemKind, Key, ReadRows as _, Reason, Rejection, ViewError};
 
 use crate::approval::resolve;
 use crate::fault::excerpt;
 use crate::next::Next;
-use crate::run::scope::Scope;
-use crate::run::{data, leave};
+use crate::run::leave;
+use crate::run::writes::{self, Source, Writing};
 use crate::turn::{Stop, Turn};
 
 /// Where that run stands.
@@ -60,13 +61,17 @@ pub(crate) fn machine() -> Machine {
         inputs: Input::ALL.to_vec(),
         reserved_keys: Vec::new(),
         callees: Vec::new(),
+        data_schema: None,
+        initial: Vec::new(),
+        model: None,
+        templates: Templates::Lenient,
     }
 }
 
 /// The refusal of what belongs to a workflow while it is not known which one it is.
 pub(crate) fn known(session: &Session) -> Result<(), Rejection> {
     if session.root == RUN {
-        let message = "which of the workflows the conversation is about is not known yet";
+        let message = "which of the workflows the messages are about is not known yet";
         return Err(Rejection::new(Reason::StateMismatch, message));
     }
     Ok(())
@@ -160,7 +165,8 @@ pub(crate) fn ask_again(turn: &mut Turn<'_, '_>) -> Result<(), Stop> {
             | Deferral::Judged
             | Deferral::Fault(_)
             | Deferral::Chosen(_)
-            | Deferral::Begin,
+            | Deferral::Begin
+            | Deferral::Try(_),
         ) => false,
     };
     drop(run);
@@ -186,24 +192,48 @@ pub(crate) fn begin(turn: &mut Turn<'_, '_>, names: &[String]) -> Result<Option<
         turn.emit(SessionEvent::Warned { warning })?;
     }
     let mut run = RUN;
+    let who = turn.requester();
     for next in chosen {
         run = RunId(run.0.saturating_add(1));
         let of = Some((next.definition, next.version));
         turn.emit(RunEvent::Created { run, machine: next.machine, of, queued: true })?;
+        if run.0 > RUN.0 + 1 {
+            let own = turn.rows.machine(turn.tenant(), next.machine)?;
+            let begun = own.map(|own| begun(&own, turn)).unwrap_or_default();
+            writes::record(turn, run, begun, &Source { by: Writer::Start, who: &who })?;
+        }
     }
     let run = RunId(RUN.0 + 1);
     turn.emit(RunEvent::Activated { run })?;
     let given = turn.rows.data_at(&Key::data(turn.tenant(), turn.session_id()?, RUN))?;
     let given = given.map(|data| data.values.clone()).unwrap_or_default();
-    let mut scope = Scope::of(Map::new(), &turn.fuel);
-    for (key, value) in given {
-        // It was tried with every workflow when the session began.
-        if let Err(problem) = data::merge(&machine, &mut scope, &key, value) {
-            turn.emit(SessionEvent::Warned { warning: SessionWarning::NotMerged { problem } })?;
-            continue;
-        }
-        let value = Json(scope.key(&key).cloned().unwrap_or_default());
-        turn.emit(RunEvent::Wrote { run, key, value, by: Writer::Start })?;
-    }
+    let written = begins_with(turn, &machine, given)?;
+    writes::record(turn, run, written, &Source { by: Writer::Start, who: &who })?;
     Ok(Some((run, Next::Enter(machine.start))))
+}
+
+/// What the data of the first run begin with. It was tried with every workflow when the session began.
+fn begins_with(
+    turn: &mut Turn<'_, '_>,
+    machine: &Arc<Machine>,
+    given: Map<String, Value>,
+) -> Result<Vec<(String, Value)>, Stop> {
+    let mut problems = Vec::new();
+    let written = Writing::beginning(machine, &turn.fuel).and_then(|mut begun| {
+        problems.extend(given.into_iter().filter_map(|(key, value)| begun.put(&key, value).err()));
+        begun.checked()
+    });
+    let written = written.unwrap_or_else(|problem| {
+        problems.push(problem);
+        Vec::new()
+    });
+    for problem in problems {
+        turn.emit(SessionEvent::Warned { warning: SessionWarning::NotMerged { problem } })?;
+    }
+    Ok(written)
+}
+
+/// What the data of a run begin with whose workflow waits for the one before it.
+fn begun(machine: &Arc<Machine>, turn: &Turn<'_, '_>) -> Vec<(String, Value)> {
+    Writing::beginning(machine, &turn.fuel).map(|begun| begun.written()).unwrap_or_default()
 }

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 use switchward_machine::{
-    BudgetUnit, Content, Machine, Node, OpenId, RunId, SessionId, Status, TenantId, Text,
+    BudgetUnit, Content, Machine, Node, NodeIx, OpenId, RunId, SessionId, Status, TenantId, Text,
 };
 use switchward_state::approval::{ApprovalEvent, MailKey, OpenGate};
-use switchward_state::run::Run;
+use switchward_state::limits::{ACTIVE_RUNS_SHOWN_MAX, OPEN_SHOWN_MAX};
+use switchward_state::run::{ActiveRuns, Run};
 use switchward_state::session::{
     GatePosition, ItemPosition, Listening, Position, ReplyToken, ReplyTokens, RunPosition, Session,
     SessionEvent, SessionWarning,
 };
-use switchward_state::{
-    Event, ItemKind, Loaded, OpenItem, ReadRows, Reply, Scope as About, SharedRow, ViewError,
-};
+use switchward_state::{Event, ItemKind, Loaded, ReadRows, Reply, Scope as About, SharedRow, ViewError};
 
 use crate::approval::reach::Reach;
 use crate::loaded::{InstalledMachine, LoadedRows, PositionRows};
@@ -22,14 +21,14 @@ use crate::run::scope::Scope;
 use crate::session::shown::{AnsweredSession, ShownSession};
 use crate::turn::{Stop, Turn};
 
-/// A run on the way to the active leaf.
-struct Active {
+/// A run on the way to the only active leaf, or to the run that waits for several children.
+struct Link {
     id: RunId,
     run: SharedRow<Run>,
     machine: Arc<Machine>,
 }
 
-impl Active {
+impl Link {
     fn node(&self) -> Option<&Node> {
         self.machine.node(self.run.node)
     }
@@ -47,13 +46,16 @@ pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Option<Position>, Stop> {
     if session.removal.is_some() {
         return Ok(None);
     }
-    let active = active(turn.rows, tenant, id, session.root)?;
-    let (Some(root), Some(leaf)) = (active.first(), active.last()) else { return Ok(None) };
+    let chain = chain(turn.rows, tenant, id, session.root)?;
+    let (Some(root), Some(leaf)) = (chain.first(), chain.last()) else { return Ok(None) };
+    let one = turn.rows.children(tenant, id, leaf.id, &leaf.run, 1)?.is_empty();
+    let active =
+        if one { ActiveRuns::default() } else { turn.active(&session)?.shown(ACTIVE_RUNS_SHOWN_MAX)? };
     let ended = session.status.ended();
     let units = [BudgetUnit::UsdMicros, BudgetUnit::Mails];
     let documents = documents(turn.rows, tenant, id, &session, &leaf.run)?;
     let [usd_cap, mail_cap] = least_caps(&root.run, &root.machine, &documents, units);
-    let listening = |one: &&Active| !ended && session.reply_tenant.is_some() && listens(one);
+    let listening = |link: &&Link| one && !ended && session.reply_tenant.is_some() && listens(link);
     Ok(Some(Position {
         sequence: session.sequence,
         status: session.status,
@@ -61,49 +63,62 @@ pub(crate) fn of(turn: &Turn<'_, '_>) -> Result<Option<Position>, Stop> {
         updated: turn.now(),
         ended: session.ended,
         root: root.position(&session),
-        leaf: (active.len() > 1).then(|| leaf.position(&session)),
-        opening: leaf.run.entry <= 1 && !ended,
-        text: text(turn, leaf, ended)?,
-        takes_answers: session.status == Status::Waiting && leaf.run.held.is_none(),
-        gates: gates(turn, &session, &active)?,
-        items: items(turn, &session, &active)?,
+        leaf: (one && chain.len() > 1).then(|| leaf.position(&session)),
+        opening: one && leaf.run.entry <= 1 && !ended,
+        text: if one { text(turn, leaf, ended)? } else { None },
+        takes_answers: one && session.status == Status::Waiting && leaf.run.held.is_none(),
+        gates: gates(turn, &session, &chain)?,
+        items: items(turn, &session, &chain)?,
         voided: turn.events.iter().flat_map(voided).copied().collect(),
         warnings: turn.events.iter().filter_map(warning).collect(),
         meters: session.meters,
         usd_cap,
         mail_cap,
-        listens: active
+        listens: chain
             .iter()
             .rev()
             .find(listening)
-            .map(|one| Listening { run: one.id, entry: one.run.entry }),
+            .map(|link| Listening { run: link.id, entry: link.run.entry }),
+        active,
         loaded: Loaded::default(),
     }))
 }
 
-fn listens(one: &Active) -> bool {
-    one.node().is_some_and(Node::listens_to_events)
+fn listens(link: &Link) -> bool {
+    link.node().is_some_and(Node::listens_to_events)
 }
 
-/// The root run, the child that it waits for, and so on.
-fn active(
-    rows: &dyn ReadRows,
-    tenant: TenantId,
-    id: SessionId,
-    root: RunId,
-) -> Result<Vec<Active>, ViewError> {
-    let (mut active, mut next) = (Vec::new(), Some(root));
+/// The root run, its only child, and so on.
+fn chain(rows: &dyn ReadRows, tenant: TenantId, id: SessionId, root: RunId) -> Result<Vec<Link>, ViewError> {
+    let (mut chain, mut next) = (Vec::new(), Some(root));
     while let Some(run) = next {
         let row = rows.run(tenant, id, run)?;
         let machine = machine_of(rows, tenant, &row)?;
-        next = rows.child_of(tenant, id, run, &row)?;
-        active.push(Active { id: run, run: row, machine });
+        let children = rows.children(tenant, id, run, &row, 2)?;
+        next = if let [only] = children[..] { Some(only) } else { None };
+        chain.push(Link { id: run, run: row, machine });
     }
-    Ok(active)
+    Ok(chain)
+}
+
+/// The name of a node of a run, or the run's own name if it is one of several children; empty if it has none.
+fn state_of(turn: &Turn<'_, '_>, chain: &[Link], run: RunId, node: NodeIx) -> Result<String, Stop> {
+    let unnamed = |link: &&Link| link.id == run && link.run.frame.is_none();
+    let machine = match chain.iter().find(unnamed) {
+        Some(link) => Arc::clone(&link.machine),
+        None => {
+            let at = turn.run(run)?;
+            if let Some(frame) = &at.frame {
+                return Ok(frame.label.clone());
+            }
+            turn.machine(&at)?
+        }
+    };
+    Ok(machine.node(node).map(|node| node.name.clone()).unwrap_or_default())
 }
 
 /// The text of the leaf's node with the data in it, if that is another one than its source.
-fn text(turn: &Turn<'_, '_>, leaf: &Active, ended: bool) -> Result<Option<String>, Stop> {
+fn text(turn: &Turn<'_, '_>, leaf: &Link, ended: bool) -> Result<Option<String>, Stop> {
     let Some(node) = leaf.node().filter(|node| !ended || node.exits.is_empty()) else { return Ok(None) };
     let Some(source) = node.text.as_ref().filter(|source| source.contains('{')) else { return Ok(None) };
     let text = Text { source: source.clone(), dialect: node.dialect };
@@ -112,42 +127,39 @@ fn text(turn: &Turn<'_, '_>, leaf: &Active, ended: bool) -> Result<Option<String
     Ok(shown.filter(|shown| shown != source))
 }
 
-fn gates(turn: &Turn<'_, '_>, session: &Session, active: &[Active]) -> Result<Vec<GatePosition>, Stop> {
+fn gates(turn: &Turn<'_, '_>, session: &Session, chain: &[Link]) -> Result<Vec<GatePosition>, Stop> {
     let mut gates = Vec::new();
     for id in session.gates() {
         let Some(open) = turn.rows.gate_at(&turn.item_key(id)?)? else { continue };
         let reach = Reach::of(turn.rows, turn.tenant(), turn.session_id()?, &open)?;
-        gates.push(GatePosition { unnotified: reach.unnotified, ..gate(id, &open, active) });
+        let run = Some(open.head.run).filter(|run| *run != session.root);
+        let state = state_of(turn, chain, open.head.run, open.head.node)?;
+        gates.push(GatePosition { unnotified: reach.unnotified, run, ..gate(id, &open, state) });
     }
     Ok(gates)
 }
 
-/// What is open of these runs beside gates.
-fn items(turn: &Turn<'_, '_>, session: &Session, active: &[Active]) -> Result<Vec<ItemPosition>, Stop> {
+/// What is open beside gates.
+fn items(turn: &Turn<'_, '_>, session: &Session, chain: &[Link]) -> Result<Vec<ItemPosition>, Stop> {
     let mut items = Vec::new();
-    for listed in session.items.iter().filter(|listed| listed.kind != ItemKind::Gate) {
-        let Some(of) = active.iter().find(|one| one.id == listed.run) else { continue };
-        let row = turn.rows.item_at(&turn.item_key(listed.item)?)?;
-        items.extend(row.map(|item| self::item(&item, &of.machine)));
+    let listed = session.items.iter().filter(|listed| listed.kind != ItemKind::Gate);
+    for listed in listed.take(OPEN_SHOWN_MAX) {
+        let Some(item) = turn.rows.item_at(&turn.item_key(listed.item)?)? else { continue };
+        let head = item.head();
+        let state = state_of(turn, chain, head.run, head.node)?;
+        let run = Some(head.run).filter(|run| *run != session.root);
+        items.push(ItemPosition { item: item.item_type(), state, at: head.at, due: item.due(), run });
     }
     Ok(items)
 }
 
-fn item(item: &OpenItem, machine: &Machine) -> ItemPosition {
-    let head = item.head();
-    let state = machine.node(head.node).map(|node| node.name.clone()).unwrap_or_default();
-    ItemPosition { item: item.item_type(), state, at: head.at, due: item.due() }
-}
-
-fn gate(id: OpenId, open: &OpenGate, active: &[Active]) -> GatePosition {
-    let of = active.iter().find(|one| one.id == open.head.run);
-    let node = of.and_then(|one| one.machine.node(open.head.node));
+fn gate(id: OpenId, open: &OpenGate, state: String) -> GatePosition {
     let asked = open.body.asked.as_ref();
     let voting = asked.and_then(|asked| asked.voting.as_ref());
     GatePosition {
         gate: id,
         kind: open.body.kind,
-        state: node.map(|node| node.name.clone()).unwrap_or_default(),
+        state,
         capability: open.body.call.as_ref().map(|call| call.capability.clone()),
         shown: open.body.shown(),
         at: open.head.at,
@@ -156,6 +168,7 @@ fn gate(id: OpenId, open: &OpenGate, active: &[Active]) -> GatePosition {
         needed: voting.map_or(0, |voting| voting.need),
         approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),
         unnotified: false,
+        run: None,
     }
 }
 
@@ -246,8 +259,11 @@ fn leaf<'p>(position: &Position, rows: &'p PositionRows) -> (&'p Machine, RunPos
     }
 }
 
-/// The node that the active leaf stands at, or ended in.
+/// The node that the only active leaf stands at, or ended in; `None` if several runs are active.
 fn node<'p>(position: &Position, rows: &'p PositionRows) -> Option<&'p Node> {
+    if !position.active.is_empty() {
+        return None;
+    }
     let (machine, at) = leaf(position, rows);
     machine.node(at.node)
 }
@@ -278,7 +294,7 @@ impl PositionView {
         self.rows.session.shown()
     }
 
-    /// The node that the active leaf stands at, or ended in.
+    /// The node that the only active leaf stands at, or ended in; `None` if several runs are active.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {
         node(&self.position, &self.rows)

@@ -1,6 +1,6 @@
 //! The user says something in the conversation; what an agent's key posts is relayed and confirms nothing. Nothing moves
 //! before the agent's turn is over; but if the subject of the conversation is not known yet, intent work is opened, of a
-//! paused session on resuming.
+//! paused session on resuming. It is said to the session, whichever of its runs are active.
 
 use switchward_machine::Input;
 use switchward_state::Reply;
@@ -15,7 +15,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, post: &PostMessage) -> Result<Reply, 
     let session = turn.live_session()?;
     let asks = session.root == switchward_state::run::RUN;
     drop(session);
-    inputs::check(turn, turn.leaf()?, Input::Message)?;
+    inputs::check_any(turn, &turn.leaves()?, Input::Message)?;
     check_text("text", &post.text, MESSAGE_BYTES_MAX)?;
     let speaker = Speaker::for_user(turn.command.actor.role);
     turn.emit(SessionEvent::MessagePosted { text: post.text.clone(), speaker })?;

@@ -1,6 +1,7 @@
 //! A session begins.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+use std::sync::Arc;
 use switchward_expr::Fuel;
 use switchward_machine::{Callee, Input, Machine, RunId};
 use switchward_state::approval::{ApprovalEvent, VoteFact};
@@ -10,7 +11,7 @@ use switchward_state::limits::{
     POLICIES_PINNED_MAX, QUEUE_MAX, WORKFLOWS_MAX,
 };
 use switchward_state::policy::{PolicyEvent, PolicyFact};
-use switchward_state::run::{Json, RunEvent, Writer};
+use switchward_state::run::{RunEvent, WriteProblem, Writer};
 use switchward_state::session::{Attached, Queued, SessionEvent, SessionWarning, Speaker, Start};
 use switchward_state::{ReadRows as _, Reason, Rejection, Reply};
 
@@ -19,8 +20,8 @@ use crate::catalogue::quotas::check_sessions;
 use crate::catalogue::tenancy::{check_members, check_reminders};
 use crate::next::Next;
 use crate::policy::is_for;
-use crate::run::scope::Scope;
-use crate::run::{callees, data};
+use crate::run::callees;
+use crate::run::writes::{self, Source, Writing};
 use crate::turn::{Stop, Turn, check_size, check_text};
 
 pub(crate) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop> {
@@ -39,6 +40,7 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     let foreign = role(turn, start, &machine)?;
     calls_known(turn, start)?;
     let data = data(&machine, &start.input)?;
+    let of_queue = queued(turn, start)?;
     let asks = start.definition.is_empty();
     if asks {
         fits_all(turn, start)?;
@@ -71,14 +73,15 @@ pub(crate) fn run(turn: &mut Turn<'_, '_>, start: &Start) -> Result<Reply, Stop>
     let root = if asks { switchward_state::run::RUN } else { RunId(1) };
     let of = start.assistant.as_ref().filter(|_| asks).map(|assistant| (assistant.name.clone(), 0));
     turn.emit(RunEvent::Created { run: root, machine: start.machine, of, queued: false })?;
-    for (at, next) in start.queue.iter().enumerate() {
+    let who = turn.command.actor.subject.clone();
+    let source = Source { by: Writer::Start, who: &who };
+    for (at, (next, begun)) in start.queue.iter().zip(of_queue).enumerate() {
         let run = RunId(u32::try_from(at).map_or(u32::MAX, |at| at.saturating_add(2)));
         let of = Some((next.definition.clone(), next.version));
         turn.emit(RunEvent::Created { run, machine: next.machine, of, queued: true })?;
+        writes::record(turn, run, begun, &source)?;
     }
-    for (key, value) in data {
-        turn.emit(RunEvent::Wrote { run: root, key, value: Json(value), by: Writer::Start })?;
-    }
+    writes::record(turn, root, data, &source)?;
     if let Some(text) = &start.message {
         let speaker = Speaker::for_user(turn.command.actor.role);
         turn.emit(SessionEvent::MessagePosted { text: text.clone(), speaker })?;
@@ -162,21 +165,39 @@ fn fits_all(turn: &Turn<'_, '_>, start: &Start) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What a start's input makes of the first run's data, if the format has data. Refused before anything is recorded.
-fn data(machine: &Machine, input: &[u8]) -> Result<Vec<(String, Value)>, Rejection> {
-    if input.is_empty() || !machine.opening.input_is_data {
-        return Ok(Vec::new());
-    }
+/// What the first run's data begin with: what its definition says, and over that the input, if the format has data.
+/// Refused before anything is recorded.
+fn data(machine: &Arc<Machine>, input: &[u8]) -> Result<Vec<(String, Value)>, Rejection> {
     let bad = |message: String| Rejection::new(Reason::SchemaViolation, message).fact("field", "input");
-    let Ok(Value::Object(values)) = serde_json::from_slice(input) else {
-        let message = "the input must be a JSON object: it is what the first run begins with".to_owned();
-        return Err(bad(message));
+    let breaks = |problem: WriteProblem| match &problem {
+        WriteProblem::Schema { path, .. } => bad(problem.to_string()).fact("path", path),
+        WriteProblem::Reserved { .. }
+        | WriteProblem::KeyLength
+        | WriteProblem::TooDeep { .. }
+        | WriteProblem::TooManyKeys
+        | WriteProblem::Clash { .. }
+        | WriteProblem::TooLarge { .. }
+        | WriteProblem::NotDeclared { .. } => bad(problem.to_string()),
     };
-    let mut scope = Scope::of(Map::new(), &Fuel::unlimited());
-    for (key, value) in &values {
-        data::merge(machine, &mut scope, key, value.clone()).map_err(|problem| bad(problem.to_string()))?;
+    let mut begun = Writing::beginning(machine, &Fuel::unlimited()).map_err(breaks)?;
+    if !input.is_empty() && machine.opening.input_is_data {
+        let Ok(Value::Object(values)) = serde_json::from_slice(input) else {
+            let message = "the input must be a JSON object: it is what the first run begins with".to_owned();
+            return Err(bad(message));
+        };
+        begun.put_all(&values).map_err(breaks)?;
     }
-    Ok(values.keys().filter_map(|key| Some((key.clone(), scope.key(key)?.clone()))).collect())
+    begun.checked().map_err(breaks)
+}
+
+/// What the data of the queued runs begin with.
+fn queued(turn: &Turn<'_, '_>, start: &Start) -> Result<Vec<Vec<(String, Value)>>, Stop> {
+    let mut all = Vec::with_capacity(start.queue.len());
+    for next in &start.queue {
+        let machine = turn.rows.machine(turn.tenant(), next.machine)?;
+        all.push(machine.map(|machine| data(&machine, &[])).transpose()?.unwrap_or_default());
+    }
+    Ok(all)
 }
 
 /// Every machine is installed, and all that they call is among what the start takes along.

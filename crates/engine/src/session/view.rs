@@ -2,6 +2,7 @@
 
 use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use switchward_expr::Fuel;
@@ -11,15 +12,16 @@ use switchward_machine::{
 };
 use switchward_state::approval::{Setting, SettingSource, Settled};
 use switchward_state::delivery::Effect;
-use switchward_state::limits::INCIDENTS_SHOWN_MAX;
-use switchward_state::run::{Run, object};
+use switchward_state::limits::{ACTIVE_RUNS_SHOWN_MAX, INCIDENTS_SHOWN_MAX, OPEN_SHOWN_MAX};
+use switchward_state::run::{ActiveRuns, Data, Provenance, Run, object};
 use switchward_state::session::{ReplyToken, Session};
 use switchward_state::{
-    ItemKind, Key, Kind, OpenItem, ReadRows, Row, SharedRow, View, ViewError, machine_bytes,
+    ItemKind, Key, Kind, ListedItem, OpenItem, ReadRows, Row, SharedRow, View, ViewError, machine_bytes,
 };
 
 use crate::policy::machine_of;
-use crate::run::scope::Scope;
+use crate::run::address::Active;
+use crate::run::scope::{Scope, read_by};
 use crate::turn::settled;
 
 /// A session, with all that is needed to show it.
@@ -40,10 +42,10 @@ pub struct SessionView {
     /// The root run's data.
     #[cbor(n(4), with = "object")]
     pub data: Map<String, Value>,
-    /// The child that the root run waits for, the child that this one waits for, and so on; mostly none.
+    /// The only child that the root run waits for, the only one that this one waits for, and so on; mostly none.
     #[n(5)]
     pub below: Vec<Below>,
-    /// What is open of all of them beside gates, oldest first.
+    /// What is open of all active runs beside gates, oldest first; of more than [`OPEN_SHOWN_MAX`], the oldest.
     #[n(6)]
     pub items: Vec<(OpenId, OpenItem)>,
     /// Its dead letters, each of which is an incident; of more than [`INCIDENTS_SHOWN_MAX`], the oldest.
@@ -58,6 +60,31 @@ pub struct SessionView {
     /// The reply tokens of the root run and of those below it whose nodes take events from outside.
     #[n(10)]
     pub tokens: Vec<(RunId, ReplyToken)>,
+    /// What wrote the root run's data, by their keys, where that is kept.
+    #[cbor(n(20), skip_if = "BTreeMap::is_empty")]
+    pub provenance: BTreeMap<String, Provenance>,
+    /// The runs that are active side by side. If there are any, no question and no answers are shown: they would be of one
+    /// of them.
+    #[cbor(n(11), default, skip_if = "ActiveRuns::is_empty")]
+    pub active: ActiveRuns,
+    /// The names of the nodes at which something is open, of runs that have a name of their own, or are neither the root run
+    /// nor in `below`.
+    #[cbor(n(12), default, skip_if = "Vec::is_empty")]
+    pub names: Vec<NodeName>,
+}
+
+/// The name of a node of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct NodeName {
+    /// The run's number in the session.
+    #[n(0)]
+    pub run: RunId,
+    /// The node in the run's machine.
+    #[n(1)]
+    pub node: NodeIx,
+    /// What its definition calls it, or the run's own name if it is one of several children.
+    #[n(2)]
+    pub name: String,
 }
 
 /// A run that another one waits for.
@@ -78,7 +105,8 @@ pub struct Below {
 }
 
 impl SessionView {
-    /// The run that commands are about which name nothing open, with its machine and its data: the active leaf.
+    /// The run that commands are about which name nothing open, with its machine and its data: the only active leaf. If
+    /// several runs are active, the one that waits for them.
     fn leaf(&self) -> (&Run, &Machine, &Map<String, Value>) {
         match self.below.last() {
             Some(leaf) => (&leaf.run, &leaf.machine, &leaf.data),
@@ -90,16 +118,22 @@ impl SessionView {
         self.token_of(self.below.last().map_or(self.session.root, |leaf| leaf.id))
     }
 
-    /// The node that the active leaf stands at, or ended in.
+    /// The node that the only active leaf stands at, or ended in; `None` if several runs are active.
     #[must_use]
     pub fn node(&self) -> Option<&Node> {
+        if !self.active.is_empty() {
+            return None;
+        }
         let (run, machine, _) = self.leaf();
         machine.node(run.node)
     }
 
-    /// The name of a node of a run that is active or the root.
+    /// The name of a node of the root run or one in `below`, or of another run that has something open there.
     #[must_use]
     pub fn name_of(&self, run: RunId, node: NodeIx) -> &str {
+        if let Some(known) = self.names.iter().find(|known| known.run == run && known.node == node) {
+            return &known.name;
+        }
         let below = self.below.iter().find(|below| below.id == run);
         let machine = below.map_or(&self.machine, |below| &below.machine);
         machine.node(node).map_or("", |node| node.name.as_str())
@@ -117,7 +151,8 @@ impl SessionView {
     pub fn shows(&self) -> (Option<&str>, Option<String>) {
         let ended = self.session.status.ended();
         let (run, machine, _) = self.leaf();
-        let opening = machine.opening.text.as_deref().filter(|_| run.entry <= 1 && !ended);
+        let shown = self.active.is_empty() && run.entry <= 1 && !ended;
+        let opening = machine.opening.text.as_deref().filter(|_| shown);
         let node = self.node().filter(|node| !ended || node.exits.is_empty());
         (opening, node.and_then(|node| self.text(node)))
     }
@@ -133,10 +168,10 @@ impl SessionView {
     }
 
     /// What somebody outside needs to send an event to its state: of the active leaf, or else of the run nearest above it
-    /// that events are for; `None` if they are for none, and at the end.
+    /// that events are for; `None` if they are for none, if several runs are active, and at the end.
     #[must_use]
     pub fn reply_token(&self) -> Option<ReplyToken> {
-        if self.session.status.ended() {
+        if self.session.status.ended() || !self.active.is_empty() {
             return None;
         }
         let mut runs = self.below.iter().rev().map(|below| below.id).chain([self.session.root]);
@@ -195,16 +230,16 @@ pub fn session_view(
     let run = rows.run(tenant, id, session.root)?;
     let machine = machine_of(rows, tenant, &run)?;
     let erased = session.is_erased();
-    let data = if erased { Map::new() } else { data_of(rows, tenant, id, session.root)? };
+    let Data { values: data, provenance } =
+        if erased { Data::default() } else { data_of(rows, tenant, id, session.root)? };
     let items = items_of(rows, tenant, id, &session)?;
-    let mut below: Vec<Below> = Vec::new();
-    let mut leaf = session.root;
-    while let Some(child) = rows.child(tenant, id, leaf)? {
-        let run = rows.run(tenant, id, child)?;
-        let (machine, data) = (machine_of(rows, tenant, &run)?, data_of(rows, tenant, id, child)?);
-        below.push(Below { id: child, run: Run::clone(&run), machine, data });
-        leaf = child;
-    }
+    let below = below(rows, tenant, id, session.root)?;
+    let leaf = below.last().map_or(session.root, |below| below.id);
+    let active = Active::of(rows, tenant, id, &session).shown(ACTIVE_RUNS_SHOWN_MAX)?;
+    let unnamed = |below: &Below, run: RunId| below.id == run && below.run.frame.is_none();
+    let known = |run: RunId| run == session.root || below.iter().any(|below| unnamed(below, run));
+    let others = session.items.iter().filter(|listed| !known(listed.run));
+    let names = names(rows, tenant, id, others)?;
     let dead = if erased { 0 } else { session.outbox().dead_letters };
     let incidents = dead_letters(view, tenant, id, usize::try_from(dead).unwrap_or(usize::MAX))?;
     let force = crate::policy::in_force(rows, tenant, id, &session, leaf)?;
@@ -215,7 +250,63 @@ pub fn session_view(
     }
     let runs = below.iter().map(|below| (below.id, &below.run, &*below.machine));
     let tokens = tokens(rows, tenant, id, &session, runs.chain([(session.root, &*run, &*machine)]))?;
-    Ok(Some(SessionView { id, session, run, machine, data, below, items, incidents, caps, settled, tokens }))
+    Ok(Some(SessionView {
+        id,
+        session,
+        run,
+        machine,
+        data,
+        below,
+        items,
+        incidents,
+        caps,
+        settled,
+        tokens,
+        provenance,
+        active,
+        names,
+    }))
+}
+
+/// The only child of a run, the only child of this one, and so on.
+fn below(rows: &dyn ReadRows, tenant: TenantId, id: SessionId, root: RunId) -> Result<Vec<Below>, ViewError> {
+    let mut below: Vec<Below> = Vec::new();
+    let mut next = root;
+    loop {
+        let at = rows.run(tenant, id, next)?;
+        let [child] = rows.children(tenant, id, next, &at, 2)?[..] else { return Ok(below) };
+        let run = rows.run(tenant, id, child)?;
+        let (machine, data) = (machine_of(rows, tenant, &run)?, data_of(rows, tenant, id, child)?.values);
+        below.push(Below { id: child, run: Run::clone(&run), machine, data });
+        next = child;
+    }
+}
+
+/// The names of the nodes at which these items are open; of a run that is one of several children, its own name.
+fn names<'i>(
+    rows: &dyn ReadRows,
+    tenant: TenantId,
+    id: SessionId,
+    items: impl Iterator<Item = &'i ListedItem>,
+) -> Result<Vec<NodeName>, ViewError> {
+    let mut names: Vec<NodeName> = Vec::new();
+    for listed in items.take(OPEN_SHOWN_MAX) {
+        let Some(item) = rows.item_at(&Key::item(tenant, id, listed.item))? else { continue };
+        let (run, node) = (item.head().run, item.head().node);
+        if names.last().is_some_and(|known| known.run == run && known.node == node) {
+            continue;
+        }
+        let at = rows.run(tenant, id, run)?;
+        let name = match &at.frame {
+            Some(frame) => frame.label.clone(),
+            None => {
+                let machine = machine_of(rows, tenant, &at)?;
+                machine.node(node).map(|node| node.name.clone()).unwrap_or_default()
+            }
+        };
+        names.push(NodeName { run, node, name });
+    }
+    Ok(names)
 }
 
 /// The reply tokens of those of these runs whose nodes take events from outside.
@@ -268,14 +359,9 @@ fn dead_letters(
     Ok(found)
 }
 
-fn data_of(
-    rows: &dyn ReadRows,
-    tenant: TenantId,
-    id: SessionId,
-    run: RunId,
-) -> Result<Map<String, Value>, ViewError> {
-    let data = rows.data_at(&Key::data(tenant, id, run))?;
-    Ok(data.map(|data| data.values.clone()).unwrap_or_default())
+fn data_of(rows: &dyn ReadRows, tenant: TenantId, id: SessionId, run: RunId) -> Result<Data, ViewError> {
+    let provenance = rows.data_at(&Key::data(tenant, id, run))?.map(|data| data.provenance.clone());
+    Ok(Data { values: read_by(rows, tenant, id, run)?, provenance: provenance.unwrap_or_default() })
 }
 
 fn items_of(
@@ -285,7 +371,8 @@ fn items_of(
     session: &Session,
 ) -> Result<Vec<(OpenId, OpenItem)>, ViewError> {
     let mut items = Vec::new();
-    for listed in session.items.iter().filter(|listed| listed.kind != ItemKind::Gate) {
+    let listed = session.items.iter().filter(|listed| listed.kind != ItemKind::Gate);
+    for listed in listed.take(OPEN_SHOWN_MAX) {
         let row = rows.item_at(&Key::item(tenant, id, listed.item))?;
         items.extend(row.map(|row| (listed.item, OpenItem::clone(&row))));
     }

@@ -2,6 +2,7 @@
 //! attempt, a bad result does. See `docs/workers.md#lease-and-heartbeat`.
 
 use serde_json::Value;
+use switchward_machine::limits::NAME_BYTES_MAX;
 use switchward_machine::{Accept, ActKind, Machine, OpenId, RunId, WorkKind};
 use switchward_state::catalogue::Role;
 use switchward_state::limits::{
@@ -17,10 +18,11 @@ use switchward_state::work::{
 };
 use switchward_state::{ItemHead, Loaded, ReadRows as _, Reason, Rejection, Reply, ViewError};
 
-use crate::acts::{AcceptedResult, accepted, result_schema};
+use crate::acts::{AcceptedResult, accepted, no_next, result_schema};
 use crate::approval::{classify, frozen, resolve};
 use crate::policy::report;
 use crate::run::faults;
+use crate::run::writes::{self, Source};
 use crate::turn::{Stop, Turn, check_size, check_text};
 
 /// Work that is open, with its item's body.
@@ -105,7 +107,7 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, St
         wait_for_gate(turn, &found, gate, outcome, &usage, fail.unknown)?;
         return turn.moved();
     }
-    report::counted(turn, &usage)?;
+    report::counted(turn, found.run, &usage)?;
     let ended = match found.owed.about {
         // A reply that nobody could read counts as undecided; that is no fault of the run.
         About::Reply { .. } => Ended::Reply(None),
@@ -117,12 +119,17 @@ pub(crate) fn fail(turn: &mut Turn<'_, '_>, fail: &FailWork) -> Result<Reply, St
 
 pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Result<Reply, Stop> {
     check_size("result", switchward_state::run::json_length(&complete.result), RESULT_BYTES_MAX, "bytes")?;
+    check_text("next", complete.next.as_deref().unwrap_or_default(), NAME_BYTES_MAX)?;
     let found = held(turn, complete.item, complete.fence)?;
     let usage = ReportUsage { cost: complete.cost, tokens: complete.tokens };
+    if found.owed.about != About::Act {
+        no_next(complete.next.as_deref())?;
+    }
     let ended = match found.owed.about {
         About::Act => {
             let accept = accept_of(turn, &found)?;
-            let taken = accepted(turn, found.run, accept.as_ref(), &complete.result)?;
+            let next = complete.next.as_deref();
+            let taken = accepted(turn, found.run, accept.as_ref(), &complete.result, next)?;
             if let Some(gate) = frozen::gate(turn, found.run)? {
                 let outcome = pending_result(turn, &found, taken)?;
                 let wrong = outcome.fault().and_then(result_problem);
@@ -146,7 +153,7 @@ pub(crate) fn complete(turn: &mut Turn<'_, '_>, complete: &CompleteWork) -> Resu
         Ended::Reply(None) => Some(ResultProblem::NoPort),
         Ended::Accepted(..) | Ended::Judged(_) | Ended::Reply(Some(_)) => None,
     };
-    report::counted(turn, &usage)?;
+    report::counted(turn, found.run, &usage)?;
     end(turn, &found, ended, false)?;
     worked(turn, wrong)
 }
@@ -208,7 +215,7 @@ fn wait_for_gate(
     if !found.is_of_server() {
         frozen::check_capacity(turn, run, gate, &outcome)?;
     }
-    report::counted(turn, usage)?;
+    report::counted(turn, run, usage)?;
     turn.follows(found.trace.as_ref());
     let wrong = outcome.fault().cloned().map(WorkProblem::Fault);
     turn.emit(WorkEvent::Done { item, run, worker, wrong, unknown })?;
@@ -265,9 +272,7 @@ fn end(turn: &mut Turn<'_, '_>, found: &OpenWork, ended: Ended, unknown: bool) -
     not_of_judge(turn, run, found.owed.about)?;
     let due = match ended {
         Ended::Accepted(written, due) => {
-            for (key, value) in written {
-                turn.emit(RunEvent::Wrote { run, key, value: Json(value), by: Writer::Worker })?;
-            }
+            writes::record(turn, run, written, &Source { by: Writer::Worker, who: &found.worker() })?;
             due
         }
         Ended::Judged(judged) => {
@@ -370,8 +375,11 @@ fn accept_at(machine: &Machine, at: &switchward_state::run::Run) -> Option<Optio
 pub(crate) fn schema_of(machine: &Machine, at: &switchward_state::run::Run, owed: &Owed) -> Value {
     match owed.about {
         About::Act => {
-            let accept = accept_at(machine, at);
-            accept.map(|accept| result_schema(machine, accept.as_ref(), &owed.input.0)).unwrap_or_default()
+            let (node, accept) = (machine.node(at.node), accept_at(machine, at));
+            let schema = |(node, accept): (_, Option<Accept>)| {
+                result_schema(machine, node, accept.as_ref(), &owed.input.0)
+            };
+            node.zip(accept).map(schema).unwrap_or_default()
         }
         About::Judge { .. } => serde_json::json!({
             "type": "object",

@@ -56,6 +56,9 @@ fn shown(kind: WorkKind, input: &Value) -> Value {
         | WorkKind::Judge
         | WorkKind::Classify
         | WorkKind::Delegate
-        | WorkKind::Intent => input.clone(),
+        | WorkKind::Intent
+        | WorkKind::Tool
+        | WorkKind::Interaction
+        | WorkKind::Script => input.clone(),
     }
 }

@@ -2,14 +2,15 @@
 
 use minicbor::{Decode, Encode};
 use serde_json::{Map, Value};
-use switchward_machine::{OpenId, SessionId, TenantId, WorkKind};
-use switchward_state::run::{Json, object};
+use switchward_machine::{Exit, Node, OpenId, SessionId, TenantId, WorkKind};
+use switchward_state::run::{Data, Json, object};
 use switchward_state::session::Assisted;
-use switchward_state::work::{Owed, WorkCommand, WorkItem};
+use switchward_state::work::{About, Owed, WorkCommand, WorkItem};
 use switchward_state::{Body, Command, ItemHead, Key, Loaded, ReadRows, Reply, Scope, View, ViewError};
 
 use crate::loaded::{LoadedRows, WorkRows};
 use crate::policy::machine_of;
+use crate::run::scope::read_by;
 use crate::session::shown::AnsweredSession;
 use crate::work::leases::schema_of;
 
@@ -49,6 +50,23 @@ pub struct WorkView {
     /// The assistant that the session is with, if any.
     #[n(10)]
     pub assistant: Option<Assisted>,
+    /// The exits that its result can name, in the author's order.
+    #[cbor(n(20), skip_if = "Vec::is_empty")]
+    pub exits: Vec<NamedExit>,
+    /// The model that the definition wants for it; `None` if it names none.
+    #[n(21)]
+    pub model: Option<String>,
+}
+
+/// An exit that a result can name.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct NamedExit {
+    /// What a result says to choose it.
+    #[n(0)]
+    pub name: String,
+    /// What the author calls it; may be empty.
+    #[n(1)]
+    pub label: String,
 }
 
 impl WorkView {
@@ -83,9 +101,13 @@ fn rows_of(
     let run = rows.run(tenant, session, item.head.run)?;
     let machine = machine_of(rows, tenant, &run)?;
     let data = rows.data_at(&Key::data(tenant, session, item.head.run))?;
+    let seen = match &run.frame {
+        Some(_) => Some(Data { values: read_by(rows, tenant, session, item.head.run)?, ..Data::default() }),
+        None => None,
+    };
     let said = rows.last_message_at(&Key::last_message(tenant, session))?;
     let session = rows.session(tenant, session)?.map(AnsweredSession::Row);
-    Ok(Some(WorkRows { item, run, machine, data, said, session }))
+    Ok(Some(WorkRows { item, run, machine, data, seen, said, session }))
 }
 
 fn view_of(work: OpenId, rows: &WorkRows) -> WorkView {
@@ -98,12 +120,20 @@ fn view_of(work: OpenId, rows: &WorkRows) -> WorkView {
         attempt: rows.run.attempt,
         version: rows.run.version,
         schema: Json(schema_of(&rows.machine, &rows.run, &owed)),
-        data: rows.data.as_ref().map(|data| data.values.clone()).unwrap_or_default(),
+        exits: node.filter(|_| owed.about == About::Act).map(named_exits).unwrap_or_default(),
+        model: node.and_then(|node| node.model.clone()).or_else(|| rows.machine.model.clone()),
+        data: rows.seen.as_ref().or(rows.data.as_deref()).map(|data| data.values.clone()).unwrap_or_default(),
         said: rows.said.as_ref().map(|said| said.text.clone()),
         assistant: rows.session.as_ref().and_then(|session| session.shown().assistant.cloned()),
         head: rows.item.head.clone(),
         owed,
     }
+}
+
+/// The exits that the result of a node's work can name.
+fn named_exits(node: &Node) -> Vec<NamedExit> {
+    let named = |exit: &Exit| Some(NamedExit { name: exit.agent()?.to_owned(), label: exit.label.clone() });
+    node.exits.iter().filter_map(named).collect()
 }
 
 /// Attaches the rows of work to the reply to its lease, so that its worker's call need not read them.

@@ -26,6 +26,7 @@ fn submit(rows: &mut Rows, scope: Scope, body: Body, now: Time) -> Result<Reply,
         actor: Actor { subject: "agent".into(), role: Role::Agent },
         settings: Settings::default(),
         trace: None,
+        address: None,
         body,
     };
     let mut decided = decide(&[command], rows, now).unwrap();

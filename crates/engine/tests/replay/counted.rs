@@ -58,6 +58,7 @@ impl Harness {
             actor: Actor { subject: "agent".into(), role: Role::Agent },
             settings: Settings::default(),
             trace: None,
+            address: None,
             body,
         }
     }

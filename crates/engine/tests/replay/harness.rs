@@ -372,6 +372,7 @@ fn server(tenant: TenantId, scope: Scope, request: Option<RequestId>, body: Body
         actor: Actor::server(),
         settings: Settings::default(),
         trace: None,
+        address: None,
         body,
     }
 }

@@ -163,7 +163,14 @@ impl Held {
 
     fn complete(&mut self, result: Value) -> (Result<Reply, Rejection>, Vec<Event>) {
         let (item, fence, cost, tokens) = (self.item, self.fence, Micros(0), 0);
-        self.submit(Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens })))
+        self.submit(Body::Work(WorkCommand::Complete(CompleteWork {
+            item,
+            fence,
+            result,
+            cost,
+            tokens,
+            next: None,
+        })))
     }
 
     fn fail(&mut self) -> (Result<Reply, Rejection>, Vec<Event>) {
@@ -180,7 +187,7 @@ impl Held {
             WorkCommand::Extend(ExtendLease { item, fence, lease_ms: LEASE_MS }),
             WorkCommand::Release(ReleaseWork { item, fence }),
             WorkCommand::Fail(FailWork { item, fence, failure, cost, tokens, unknown: false }),
-            WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }),
+            WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens, next: None }),
         ]
     }
 

@@ -35,6 +35,7 @@ const RUNS_RESTARTED: u64 = 30;
 
 /// Kinds of events that do not occur in these runs.
 const ABSENT: &[Absent] = &[
+    Absent { why: "no result names an exit: crates/engine/tests/contracts.rs", kinds: &["Run.Deferred.Try"] },
     Absent {
         why: "no server joins another: crates/engine/tests/servers.rs and the tests of shards",
         kinds: &["Catalogue.ClusterChanged", "Catalogue.LevelRaised", "Catalogue.VotersPlaced"],
@@ -112,7 +113,11 @@ const ABSENT: &[Absent] = &[
         kinds: &[
             "Catalogue.Assistants.Deleted",
             "Catalogue.Tenants.",
+            "Catalogue.Versions.Archived",
+            "Catalogue.Versions.DefinitionDeleted",
+            "Catalogue.Versions.Deleted",
             "Catalogue.Versions.Retired",
+            "Catalogue.Versions.Unarchived",
             "Session.Removals.",
         ],
     },

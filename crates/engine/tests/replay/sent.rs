@@ -78,7 +78,7 @@ impl Checked<'_> {
                 limits: None,
                 mail: None,
             };
-            let explained = explain(self.rows, tenant, id, Settings::default(), &call, self.now);
+            let explained = explain(self.rows, tenant, id, Settings::default(), None, &call, self.now);
             self.same("an explanation", explained)?;
         }
         self.same("a timer", Ok(Due { at: self.now, key: Key::session(tenant, id) }))

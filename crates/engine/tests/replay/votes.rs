@@ -140,6 +140,7 @@ impl Table {
             actor: Actor { subject: subject.into(), role: self.role },
             settings: Settings::default(),
             trace: None,
+            address: None,
             body,
         };
         let mut decided = decide(&[command], &self.rows, self.now).unwrap();

@@ -14,4 +14,23 @@ mod process;
 mod states;
 pub(crate) mod tools;
 
-pub(crate) use process::compile;
+use crate::Naming;
+use crate::row::{Compiler, Row, UseAs, has, no_calls};
+
+/// The names of its definitions.
+const NAMING: Naming = Naming::Slug;
+
+/// A document whose states are a map, with one of them as the initial one.
+pub(crate) const ROW: Row = Row {
+    name: "checkpoint",
+    marker: "`initial`, and `states` as a map",
+    marker_keys: &["initial", "states"],
+    marker_files: &[],
+    fits: |root| has(root, "initial") && root.get("states").is_some_and(|it| it.as_map().is_some()),
+    compiler: Some(Compiler {
+        compile: process::compile,
+        calls: no_calls,
+        naming: NAMING,
+        use_as: UseAs::Process,
+    }),
+};

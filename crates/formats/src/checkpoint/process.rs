@@ -3,14 +3,14 @@
 use switchward_machine::limits::TEXT_BYTES_MAX;
 use switchward_machine::{
     Breach, Budget, BudgetUnit, Decision, Ending, GateIx, GateKind, GateSpec, Machine, Meta, Num, Opening,
-    Outcome, Param, ParamIx, Policy, Resolve, StatusWords,
+    Outcome, Param, ParamIx, Policy, Resolve, StatusWords, Templates,
 };
 
 use super::states::States;
-use super::{graph, mail, policy, states, tools};
+use super::{NAMING, ROW, graph, mail, policy, states, tools};
 use crate::document::Node;
 use crate::shape::{self, Fields, Shape};
-use crate::{Format, Report, naming};
+use crate::{Report, naming};
 
 const PROCESS: Shape = Shape {
     what: "the process",
@@ -37,11 +37,11 @@ const COST_PARAM: &str = "cost_usd";
 
 /// Compiles a process. Returns `None` if its states or its name are too broken for a machine; the report's errors say
 /// whether the rest is right.
-pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machine)> {
+pub(super) fn compile(root: &Node, _: &[u8], report: &mut Report) -> Option<(String, Machine)> {
     // What the reader refused is not in the tree, and may have led to a state.
     let whole = report.errors() == 0;
     let fields = Fields::open(root, &PROCESS, report)?;
-    let name = fields.required("name", report).and_then(|node| naming::definition_name(node, report));
+    let name = fields.required("name", report).and_then(|node| naming::named(node, "`name`", NAMING, report));
     let states = states::read(&fields, report);
     let text = fields
         .optional("initial_prompt")
@@ -76,8 +76,7 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
         warnings: report.warnings(),
         ..Opening::default()
     };
-    machine.meta =
-        Meta { name: name.to_owned(), format: Format::Checkpoint.name().into(), description: None };
+    machine.meta = Meta { name: name.to_owned(), format: ROW.name.into(), description: None };
     naming::check_size(&machine, "the process", root, report);
     Some((name.to_owned(), machine))
 }
@@ -117,5 +116,9 @@ fn assemble(states: States<'_>) -> Machine {
         inputs: Vec::new(),
         reserved_keys: Vec::new(),
         callees: Vec::new(),
+        data_schema: None,
+        initial: Vec::new(),
+        model: None,
+        templates: Templates::Lenient,
     }
 }

@@ -94,7 +94,7 @@ fn ways(vertex: &Vertex) -> Option<Vec<usize>> {
             Trigger::Port(Port::Branch(_)) => true,
             Trigger::Port(port) => Some(port) == error,
             Trigger::Auto { .. } => !sure,
-            Trigger::Answer(_) => return None,
+            Trigger::Answer(_) | Trigger::Agent(_) => return None,
         };
         if taken {
             found.push(leads(exit)?);
@@ -122,6 +122,7 @@ fn asks(guard: &Guard) -> bool {
         | Guard::Compare { .. }
         | Guard::Called { .. }
         | Guard::Confirmed(_)
-        | Guard::Seen(_) => false,
+        | Guard::Seen(_)
+        | Guard::Logic(_) => false,
     }
 }

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use switchward_expr::{Braces, Path, reads};
+use switchward_expr::{Braces, Path, Strict, reads};
 use switchward_machine::{Channel, Dialect, Message, Op, Recipient, Text};
 
 use super::approval::APPROVED;
@@ -256,6 +256,7 @@ impl Used {
         match text.dialect {
             Dialect::Plain => {}
             Dialect::Braces => self.braces(&text.source),
+            Dialect::Strict => self.paths.extend(Strict::parse(&text.source).references().cloned()),
             Dialect::Jinja => {
                 let found = reads(&text.source);
                 self.paths.extend(found.paths);

@@ -36,5 +36,23 @@ mod tools;
 mod transitions;
 mod workflow;
 
-pub(crate) use outside::calls;
-pub(crate) use workflow::compile;
+use crate::Naming;
+use crate::row::{Compiler, Row, UseAs, has};
+
+/// The names of its definitions.
+const NAMING: Naming = Naming::Slug;
+
+/// A document whose states are a list, with transitions between them.
+pub(crate) const ROW: Row = Row {
+    name: "conversation",
+    marker: "`transitions`, and `states` as a list",
+    marker_keys: &["states", "transitions"],
+    marker_files: &[],
+    fits: |root| has(root, "transitions") && root.get("states").is_some_and(|it| it.as_list().is_some()),
+    compiler: Some(Compiler {
+        compile: workflow::compile,
+        calls: outside::calls,
+        naming: NAMING,
+        use_as: UseAs::Workflow,
+    }),
+};

@@ -163,7 +163,9 @@ fn last_exits(kind: &Kind) -> Vec<Exit> {
             Some(Accept::Fields { complete, incomplete, .. }) => [complete, incomplete]
                 .map(|port| end(Trigger::Port(port.clone()), format!("port {}", port.word())))
                 .into(),
-            Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows) | None => Vec::new(),
+            Some(Accept::Data | Accept::Answer { .. } | Accept::Workflows | Accept::Contract(_)) | None => {
+                Vec::new()
+            }
         },
         Kind::Approval(_) => {
             let mut ports = approval::PORTS.to_vec();

@@ -17,7 +17,7 @@ use crate::codes::{
 use crate::document::Node;
 use crate::limits::{LINE_BYTES_MAX, SCHEMA_KEYS_MAX, VALUES_MAX};
 use crate::shape::{self, Fields, Shape};
-use crate::{Finding, definition, naming, quoted};
+use crate::{Finding, Naming, quoted};
 
 macro_rules! shapes {
     ($($name:ident $what:literal [$($key:literal)*])*) => {
@@ -149,13 +149,18 @@ fn participants<'a>(template: &'a Node, fields: &Fields<'a>, cx: &mut Reader<'a,
 /// Another assistant follows the instructions. Its result is recorded as data.
 pub(super) fn delegate<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Kind {
     let assistant = fields.required("assistant", cx.report);
-    let assistant = assistant.and_then(|node| shape::name(node, "`assistant`", NAME_BYTES_MAX, cx.report));
+    let assistant = assistant.and_then(|node| {
+        let name = shape::name(node, "`assistant`", NAME_BYTES_MAX, cx.report)?;
+        Some(texts::as_it_is(node, "`assistant`", name, cx))
+    });
     let Some(assistant) = assistant.map(read::json_text) else { return Kind::NotRun };
     let instructions = fields.optional("instructions").and_then(Node::as_text).map(read::json_text);
-    let instructions = instructions.map(|text| format!(r#","instructions":{text}"#)).unwrap_or_default();
-    let input = Some(format!(r#"{{"assistant":{assistant}{instructions}}}"#));
+    let instructions = instructions.map(|text| format!(r#""instructions":{text}"#));
+    let (plain, literal) = read::literals(&[("assistant", assistant)]);
+    let members: Vec<String> = plain.into_iter().chain(instructions).collect();
+    let input = Some(format!("{{{}}}", members.join(",")));
     let owed = Work::plain(WorkKind::Delegate);
-    Kind::Delegate(Work { accept: Some(Accept::Data), input, ..owed })
+    Kind::Delegate(Work { accept: Some(Accept::Data), input, literal, ..owed })
 }
 
 /// See `docs/formats-conversation.md#subworkflow`.
@@ -164,7 +169,7 @@ pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut R
     if let Some(node) = fields.required("workflow", cx.report)
         && let Some(name) = shape::name(node, "`workflow`", NAME_BYTES_MAX, cx.report)
     {
-        if !naming::is_definition_name(name) {
+        if !name.chars().all(|c| Naming::Slug.has(c)) {
             let message = format!("{} cannot be the name of a workflow", quoted(name));
             cx.report.add(Finding::new(NAME, node.span, message));
         } else if own == Some(name) {
@@ -183,12 +188,12 @@ pub(super) fn subworkflow<'a>(fields: &Fields<'a>, own: Option<&str>, cx: &mut R
 }
 
 /// The workflows that the states of this document call. Values that are no workflow name are skipped.
-pub(crate) fn calls(root: &Node) -> Vec<definition::Call> {
+pub(super) fn calls(root: &Node) -> Vec<crate::Call> {
     let states = root.get("states").and_then(Node::as_list).unwrap_or_default();
     let call = |state: &Node| {
         let calls = state.get("type").and_then(Node::as_text) == Some("subworkflow");
         let node = state.get("workflow").filter(|_| calls)?;
-        Some(definition::Call { name: node.as_text()?.to_owned(), span: node.span })
+        Some(crate::Call { name: node.as_text()?.to_owned(), span: node.span })
     };
     states.iter().filter_map(call).collect()
 }

@@ -35,19 +35,22 @@ pub(super) fn parse<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> (Kind, 
     }
     let reads = source(fields, cx);
     let model = fields.optional("model");
-    let model = model.and_then(|node| shape::name(node, "`model`", LINE_BYTES_MAX, cx.report));
+    let model = model.and_then(|node| {
+        let text = shape::name(node, "`model`", LINE_BYTES_MAX, cx.report)?;
+        Some(texts::as_it_is(node, "`model`", text, cx))
+    });
     let instructions = fields.optional("instructions").and_then(Node::as_text).unwrap_or_default();
-    let input = input(instructions, model.unwrap_or(MODEL), &wanted);
+    let (input, literal) = input(instructions, model.unwrap_or(MODEL), &wanted);
     let port = |name: &str| Port::Named(name.to_owned());
     let accept = Accept::Fields { fields: wanted, complete: port(COMPLETE), incomplete: port(INCOMPLETE) };
     match reads {
         Some(reads) => (
             Kind::Work(Work {
-                kind: WorkKind::Extract,
-                turn_ends: false,
                 input: Some(input),
                 reads: Some(reads),
                 accept: Some(accept),
+                literal,
+                ..Work::plain(WorkKind::Extract)
             }),
             exits,
         ),
@@ -72,7 +75,8 @@ fn source<'a>(fields: &Fields<'a>, cx: &mut Reader<'a, '_>) -> Option<Reads> {
     (word == LAST_MESSAGE).then_some(Reads::UserMessage)
 }
 
-fn input(instructions: &str, model: &str, wanted: &[Wanted]) -> String {
+/// What the worker is handed, with references in the instructions alone; and what of it is handed over as it is.
+fn input(instructions: &str, model: &str, wanted: &[Wanted]) -> (String, Option<String>) {
     let text = read::json_text;
     let field = |field: &Wanted| {
         format!(
@@ -84,12 +88,10 @@ fn input(instructions: &str, model: &str, wanted: &[Wanted]) -> String {
         )
     };
     let fields: Vec<String> = wanted.iter().map(field).collect();
-    format!(
-        r#"{{"instructions":{},"model":{},"fields":[{}]}}"#,
-        text(instructions),
-        text(model),
-        fields.join(",")
-    )
+    let fields = format!("[{}]", fields.join(","));
+    let (plain, literal) = read::literals(&[("model", text(model)), ("fields", fields)]);
+    let members = [format!(r#""instructions":{}"#, text(instructions))].into_iter().chain(plain);
+    (format!("{{{}}}", members.collect::<Vec<_>>().join(",")), literal)
 }
 
 fn field<'a>(node: &'a Node, names: &mut Vec<&'a str>, cx: &mut Reader<'a, '_>) -> Option<Wanted> {
@@ -109,8 +111,10 @@ fn field<'a>(node: &'a Node, names: &mut Vec<&'a str>, cx: &mut Reader<'a, '_>) 
         schema::warn_written(name, &what, Some(data_type(holds)), at.span, cx);
     }
     let description = fields.optional("description");
-    let description =
-        description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, cx.report));
+    let description = description.and_then(|node| {
+        let text = shape::text(node, "`description`", TEXT_BYTES_MAX, cx.report)?;
+        Some(texts::as_it_is(node, "`description`", text, cx))
+    });
     let required = fields.optional("required").and_then(|node| read::flag(node, "`required`", cx));
     Some(Wanted {
         name: name?.to_owned(),

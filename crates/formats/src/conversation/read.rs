@@ -13,6 +13,8 @@ use crate::{Finding, quoted, shape};
 
 /// Milliseconds of an hour.
 const HOUR_MS: f64 = 3_600_000.0;
+/// What every reference in braces begins with, also in JSON.
+const REFERENCE_BEGIN: &str = "{gathered";
 /// Milliseconds of a second.
 const SECOND_MS: f64 = 1_000.0;
 
@@ -182,6 +184,17 @@ fn reads<'a>(node: &'a Node, cx: &mut Reader<'a, '_>) {
         Value::Map(entries) => entries.iter().for_each(|(_, value)| reads(value, cx)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Unread => {}
     }
+}
+
+/// Members of a worker's input that name something, each a name and its JSON, as one object: what the engine fills in, and
+/// what it hands over as it is because a text in it may read like a reference.
+pub(super) fn literals(members: &[(&str, String)]) -> (Vec<String>, Option<String>) {
+    let member = |(name, json): &(&str, String)| format!("{}:{json}", json_text(name));
+    let (literal, plain): (Vec<_>, Vec<_>) =
+        members.iter().partition(|(_, json)| json.contains(REFERENCE_BEGIN));
+    let literal: Vec<String> = literal.into_iter().map(member).collect();
+    let literal = (!literal.is_empty()).then(|| format!("{{{}}}", literal.join(",")));
+    (plain.into_iter().map(member).collect(), literal)
 }
 
 /// The value as JSON text.

@@ -97,7 +97,7 @@ fn can_fail(step: &Step, fields: &[Field]) -> bool {
                 field.is_some_and(|it| it.holds != DataType::Any || it.reducer != Reducer::Overwrite)
             }
             Op::Branch(cases) => cases.iter().any(|case| case.op == CmpOp::Matches),
-            Op::Convert(_) | Op::Send(_) | Op::Each(_) | Op::Next(_) => true,
+            Op::Convert(_) | Op::Send(_) | Op::Each(_) | Op::Next(_) | Op::Set(_) => true,
         },
     }
 }

@@ -81,6 +81,14 @@ pub(super) fn unread<'a>(
     }
 }
 
+/// A text that the engine hands over as it is; warns of what reads like a reference in it.
+pub(super) fn as_it_is<'a>(node: &'a Node, what: &str, source: &'a str, cx: &mut Reader<'a, '_>) -> &'a str {
+    unread(node, what, source, LITERAL_HINT, cx);
+    source
+}
+
+const LITERAL_HINT: &str = "put what depends on the data into `instructions`";
+
 fn names(mention: &Mention) -> &[Name] {
     match mention {
         Mention::Data(names) => names,

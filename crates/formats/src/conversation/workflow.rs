@@ -4,19 +4,19 @@ use switchward_expr::Patterns;
 use switchward_machine::limits::{NODES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
     Decision, Field, GateIx, GateKind, GateSpec, Input, Layer, Machine, Meta, NodeIx, Opening, Pattern,
-    Policy, Resolve, StatusWords, analyse, reserved_keys,
+    Policy, Resolve, StatusWords, Templates, analyse, reserved_keys,
 };
 
 use super::keys::Keys;
 use super::reader::{Names, Reader};
 use super::state::{Kind, State};
 use super::transitions::Edge;
-use super::{graph, held, nodes, reserved, schema, states, tools, transitions};
+use super::{NAMING, ROW, graph, held, nodes, reserved, schema, states, tools, transitions};
 use crate::codes::{INITIAL_DANGLING, NO_STATES, TOO_MANY_ENTRIES};
 use crate::document::{Node, Source, Span};
 use crate::limits::TOOL_RULES_MAX;
 use crate::shape::{self, Fields, Shape};
-use crate::{Finding, Format, Report, naming, quoted};
+use crate::{Finding, Report, naming, quoted};
 
 const WORKFLOW: Shape = Shape {
     what: "the workflow",
@@ -30,9 +30,9 @@ const ACTIVE: &str = "active";
 
 /// Compiles a workflow. Returns `None` if its states or its name are too broken for a machine; the report's errors say
 /// whether the rest is right.
-pub(crate) fn compile(root: &Node, bytes: &[u8], report: &mut Report) -> Option<(String, Machine)> {
+pub(super) fn compile(root: &Node, bytes: &[u8], report: &mut Report) -> Option<(String, Machine)> {
     let fields = Fields::open(root, &WORKFLOW, report)?;
-    let name = fields.required("name", report).and_then(|node| naming::definition_name(node, report));
+    let name = fields.required("name", report).and_then(|node| naming::named(node, "`name`", NAMING, report));
     let description = fields.optional("description");
     let description = description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, report));
     let states = fields.required("states", report);
@@ -72,7 +72,7 @@ pub(crate) fn compile(root: &Node, bytes: &[u8], report: &mut Report) -> Option<
     let name = name?;
     machine.opening = Opening { input_is_data: true, warnings: report.warnings(), ..Opening::default() };
     let description = description.filter(|text| !text.is_empty()).map(str::to_owned);
-    machine.meta = Meta { name: name.to_owned(), format: Format::Conversation.name().into(), description };
+    machine.meta = Meta { name: name.to_owned(), format: ROW.name.into(), description };
     naming::check_size(&machine, "the workflow", root, report);
     Some((name.to_owned(), machine))
 }
@@ -166,5 +166,9 @@ fn assemble(start: NodeIx, states: Vec<State<'_>>, edges: Vec<Vec<Edge<'_>>>, fi
         inputs: Input::ALL.to_vec(),
         reserved_keys: reserved::KEYS.map(str::to_owned).to_vec(),
         callees,
+        data_schema: None,
+        initial: Vec::new(),
+        model: None,
+        templates: Templates::Lenient,
     }
 }

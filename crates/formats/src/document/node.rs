@@ -161,3 +161,63 @@ impl Node {
         self.entry(key).map(|(_, node)| node)
     }
 }
+
+impl Node {
+    /// The value as JSON. An unreadable value is null, and so is a number that no JSON reader takes.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null | Value::Unread => serde_json::Value::Null,
+            Value::Bool(value) => serde_json::Value::Bool(*value),
+            Value::Number(text) => serde_json::from_str(text).unwrap_or(serde_json::Value::Null),
+            Value::String(text) => serde_json::Value::String(text.clone()),
+            Value::List(items) => items.iter().map(Self::to_json).collect(),
+            Value::Map(entries) => {
+                let entries = entries.iter().map(|(key, value)| (key.text.clone(), value.to_json()));
+                serde_json::Value::Object(entries.collect())
+            }
+        }
+    }
+
+    /// The key and the value at a JSON pointer (RFC 6901), as far as it leads: the last ones that exist.
+    /// There is no key for the whole value and for an item of a list.
+    #[must_use]
+    pub fn at_pointer(&self, pointer: &str) -> (Option<&Key>, &Self) {
+        let mut at = (None, self);
+        for step in pointer.split('/').skip(1) {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            let next = match &at.1.value {
+                Value::Map(_) => at.1.entry(&step).map(|(key, value)| (Some(key), value)),
+                Value::List(items) => {
+                    step.parse::<usize>().ok().and_then(|index| items.get(index)).map(|item| (None, item))
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Unread => None,
+            };
+            match next {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Report;
+    use crate::document::{Syntax, read};
+
+    #[test]
+    fn a_pointer_leads_as_far_as_the_tree_goes() {
+        let source = b"a/b: [1, {c~d: 2}]\nx: 1.50\n";
+        let root = read(source, Syntax::Yaml, &mut Report::new("x")).unwrap();
+        let at = |pointer: &str| {
+            let (key, node) = root.at_pointer(pointer);
+            (key.map(|key| key.text.as_str()), node.to_json().to_string())
+        };
+        assert_eq!(at("/a~1b/1/c~0d"), (Some("c~d"), "2".to_owned()));
+        assert_eq!(at("/a~1b/0"), (None, "1".to_owned()));
+        assert_eq!(at("/a~1b/7/c"), (Some("a/b"), r#"[1,{"c~d":2}]"#.to_owned()));
+        assert_eq!(at(""), (None, r#"{"a/b":[1,{"c~d":2}],"x":1.5}"#.to_owned()));
+    }
+}

@@ -8,14 +8,15 @@
 use switchward_machine::limits::{NAME_BYTES_MAX, TEXT_BYTES_MAX};
 use switchward_machine::{
     Act, ActKind, Breach, Budget, BudgetUnit, Fallback, Layer, Machine, Meta, Micros, Node as Vertex, NodeIx,
-    Num, Opening, Otherwise, Policy, StatusWords,
+    Num, Opening, Otherwise, Policy, StatusWords, Templates,
 };
 
 use crate::checkpoint::tools::pattern;
 use crate::checkpoint::{mail, policy};
 use crate::document::Node;
+use crate::row::{Compiler, Row, UseAs, has, no_calls};
 use crate::shape::{self, Fields, Shape};
-use crate::{Format, Report, naming};
+use crate::{Naming, Report, naming};
 
 const DOCUMENT: Shape = Shape {
     what: "the policy",
@@ -42,12 +43,28 @@ const FALLBACKS: [(&str, Fallback); 3] =
 
 const OPEN_HINT: &str = "write `default_effect: deny`, or `ask` or `allow` if that is intended";
 
+/// The names of policy documents.
+const NAMING: Naming = Naming::Slug;
+
+/// A document whose `policy` is a text. A process with a name has its own policy, whatever that holds.
+pub(crate) const ROW: Row = Row {
+    name: "policy",
+    marker: "`policy` as a text, the policy's name",
+    marker_keys: &[],
+    marker_files: &[],
+    fits: |root| {
+        let process = has(root, "name") && has(root, "states");
+        !process && root.get("policy").is_some_and(|it| it.as_text().is_some())
+    },
+    compiler: Some(Compiler { compile, calls: no_calls, naming: NAMING, use_as: UseAs::Policy }),
+};
+
 /// Compiles a policy document to a machine that holds layers and caps, and that no session runs.
-pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machine)> {
+fn compile(root: &Node, _: &[u8], report: &mut Report) -> Option<(String, Machine)> {
     let fields = Fields::open(root, &DOCUMENT, report)?;
     let name = fields.required("policy", report);
     let span = name.map_or(root.span, |node| node.span);
-    let name = name.and_then(|node| naming::named(node, "`policy`", report));
+    let name = name.and_then(|node| naming::named(node, "`policy`", NAMING, report));
     let description = fields.optional("description");
     let description = description.and_then(|node| shape::text(node, "`description`", TEXT_BYTES_MAX, report));
     let role = fields.optional("role");
@@ -76,7 +93,7 @@ pub(crate) fn compile(root: &Node, report: &mut Report) -> Option<(String, Machi
         ..Opening::default()
     };
     let description = description.filter(|text| !text.is_empty()).map(str::to_owned);
-    machine.meta = Meta { name: name.to_owned(), format: Format::Policy.name().into(), description };
+    machine.meta = Meta { name: name.to_owned(), format: ROW.name.into(), description };
     naming::check_size(&machine, "the policy", root, report);
     Some((name.to_owned(), machine))
 }
@@ -114,5 +131,9 @@ fn assemble(layers: Vec<Layer>, budgets: Vec<Budget>) -> Machine {
         inputs: Vec::new(),
         reserved_keys: Vec::new(),
         callees: Vec::new(),
+        data_schema: None,
+        initial: Vec::new(),
+        model: None,
+        templates: Templates::Lenient,
     }
 }

@@ -126,7 +126,7 @@ fn the_format_is_given_by_the_files_or_by_the_caller() {
         assert_eq!(compiled.format, Some(Format::ProcessMd));
         refused(&compiled, "SW1103 1:1");
     }
-    for format in [Format::ProcessMd, Format::Native, Format::Kno] {
+    for format in [Format::ProcessMd, Format::Kno] {
         let compiled = compile_file("x.json", DEPLOY_GATE.as_bytes(), Some(format));
         assert_eq!(compiled.format, Some(format));
         refused(&compiled, "SW1103 1:1");

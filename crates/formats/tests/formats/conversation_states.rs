@@ -227,6 +227,26 @@ fn a_delegate_is_work_of_another_assistant() {
     assert_eq!(first(state, &[]).exits, [ends(Trigger::Auto { event: false }, "terminal")]);
 }
 
+/// What only names something is handed over as it is, also if its author wrote braces; the instructions are a template.
+#[test]
+fn names_and_descriptions_of_work_are_no_templates() {
+    let of = |state: &str| {
+        let ActKind::Work(work) = first(state, &[]).acts.remove(0).kind else { panic!("no work: {state}") };
+        work
+    };
+    let delegate =
+        of("{name: a, type: delegate, assistant: 'desk {gathered.x}', instructions: 'Check {gathered.x}.'}");
+    assert_eq!(delegate.input.as_deref(), Some(r#"{"instructions":"Check {gathered.x}."}"#));
+    assert_eq!(delegate.literal.as_deref(), Some(r#"{"assistant":"desk {gathered.x}"}"#));
+    let field = "{name: f, type: string, description: 'as {gathered_data.y}'}";
+    let parse = of(&format!("{{name: a, type: parse, model: m, fields: [{field}]}}"));
+    assert_eq!(parse.input.as_deref(), Some(r#"{"instructions":"","model":"m"}"#));
+    let field = r#"{"name":"f","type":"string","description":"as {gathered_data.y}","required":false}"#;
+    assert_eq!(parse.literal, Some(format!(r#"{{"fields":[{field}]}}"#)));
+    let plain = of("{name: a, type: delegate, assistant: 'desk {1}'}");
+    assert_eq!((plain.input.as_deref(), plain.literal), (Some(r#"{"assistant":"desk {1}"}"#), None));
+}
+
 /// A run of another workflow; the machine lists each called workflow once.
 #[test]
 fn a_subworkflow_calls_another_workflow() {

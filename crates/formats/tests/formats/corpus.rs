@@ -13,11 +13,13 @@ use switchward_formats::{
 
 use super::support::render_text;
 
-const FOLDERS: [&str; 4] = [
+const FOLDERS: [&str; 6] = [
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/policy/invalid"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/checkpoint/invalid"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/conversation/invalid"),
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/conversation/warnings"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/native/invalid"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/native/warnings"),
 ];
 
 /// Codes that no file of a bearable size has, or that a single file cannot have. `bounds` has them.

@@ -21,6 +21,7 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
 const CHECKPOINT: &str = "formats-checkpoint.md";
 const CONVERSATION: [&str; 2] = ["formats-conversation.md", "formats-conversation-operations.md"];
+const NATIVE: &str = "formats-native.md";
 const POLICIES: &str = "policies.md";
 const SCENARIOS: &str = "scenarios.md";
 const FINDINGS: &str = "findings.md";
@@ -199,6 +200,11 @@ fn every_name_of_policy_documents_is_documented_and_played() {
     assert_played(&without(&names, &POLICY_HINTS, &words), &words);
 }
 
+#[test]
+fn every_name_of_native_processes_is_documented() {
+    assert_documented(&names(&sources("formats/src/native")), 110, &[NATIVE]);
+}
+
 /// All names of the conversation format.
 fn names_of_conversations() -> BTreeSet<String> {
     let mut found = names(&sources("formats/src/conversation"));
@@ -218,7 +224,7 @@ fn names_of_conversations() -> BTreeSet<String> {
 /// Each field of a format has its errors beside it, and each text that a guard takes its limit.
 #[test]
 fn fields_have_their_errors_and_texts_their_limits() {
-    for name in [CHECKPOINT, POLICIES].into_iter().chain(CONVERSATION) {
+    for name in [CHECKPOINT, NATIVE, POLICIES].into_iter().chain(CONVERSATION) {
         let page = page(name);
         let heads: Vec<&str> = page.lines().filter(|line| line.starts_with("| Field | Type |")).collect();
         let short: Vec<&&str> = heads.iter().filter(|line| !line.ends_with("| Errors |")).collect();
@@ -275,7 +281,7 @@ fn every_code_is_documented_and_pages_name_no_other_codes() {
     let mut known: BTreeSet<String> = codes::ALL.iter().map(|code| code.id.to_owned()).collect();
     known.extend(codes_of_scenarios());
     assert_documented(&known, 60, &[FINDINGS]);
-    for page in [CHECKPOINT, SCENARIOS, FINDINGS].into_iter().chain(CONVERSATION) {
+    for page in [CHECKPOINT, NATIVE, SCENARIOS, FINDINGS].into_iter().chain(CONVERSATION) {
         let named = words(page).into_iter().filter(|word| is_code(word));
         let other: Vec<String> = named.filter(|code| !known.contains(code)).collect();
         assert!(other.is_empty(), "docs/{page} names codes that do not exist: {other:?}");

@@ -13,6 +13,7 @@ mod documented;
 mod documents;
 mod golden;
 mod hostile;
+mod native;
 mod rendering;
 mod support;
 mod twins;

@@ -30,7 +30,7 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
         status_word: view.word().to_owned(),
         reason: at.reason.map(StatusReason::word).unwrap_or_default().to_owned(),
         at: vec![view.at().to_owned()],
-        checkpoint: Some(checkpoint),
+        checkpoint: at.active.is_empty().then_some(checkpoint),
         role: row.role.to_owned(),
         budget: Some(budget(at.meters, at.usd_cap, at.mail_cap)),
         sequence: at.sequence,
@@ -48,6 +48,8 @@ pub(crate) fn session(caller: &Caller, view: &PositionView) -> v1::Session {
         reply_token: reply_tokens::shown(caller, view.reply_token()),
         caller_role: super::role(caller.actor.role).into(),
         voided_gates: at.voided.iter().map(|gate| names::of_gate(caller, view.id, *gate)).collect(),
+        active_runs: sessions::active_runs(caller, at.status, &at.active),
+        active_run_count: at.active.count,
         ..v1::Session::default()
     }
 }
@@ -73,6 +75,7 @@ fn item(item: &ItemPosition) -> v1::OpenItem {
         state: item.state.clone(),
         create_time: Some(timestamp(item.at)),
         due_time: item.due.map(timestamp),
+        run: item.run.map_or(0, |run| run.0),
     }
 }
 
@@ -90,6 +93,7 @@ fn open_gate(caller: &Caller, session: SessionId, gate: &GatePosition) -> v1::Op
         approvals_needed: gate.needed,
         approvals: gate.approvals,
         unnotified: gate.unnotified,
+        run: gate.run.map_or(0, |run| run.0),
         ..v1::OpenGate::default()
     }
 }

@@ -1,10 +1,12 @@
 //! Sessions as messages.
 
+use std::collections::BTreeMap;
 use switchward_api::v1;
 use switchward_engine::{GateView, RunView, SessionView};
-use switchward_machine::{BudgetUnit, Exit, Node, Op, Outcome, Status, Target};
+use switchward_machine::{BudgetUnit, EndReason, Exit, Node, Op, Outcome, RunId, Status, Target};
 use switchward_state::OpenItem;
 use switchward_state::approval::{Quorum, Reminders, SettingSource};
+use switchward_state::run::{ActiveRun, ActiveRuns, Provenance};
 use switchward_state::session::StatusReason;
 
 use super::{json, timestamp};
@@ -27,7 +29,7 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         status_word: view.word().to_owned(),
         reason: row.reason.map(StatusReason::word).unwrap_or_default().to_owned(),
         at: vec![view.at().to_owned()],
-        checkpoint: Some(checkpoint(view)),
+        checkpoint: view.active.is_empty().then(|| checkpoint(view)),
         role: row.role.clone(),
         budget: Some(budget(view)),
         sequence: row.sequence,
@@ -61,7 +63,38 @@ pub(crate) fn session(caller: &Caller, view: &SessionView, gates: Vec<v1::OpenGa
         erase_time: row.removal.as_deref().filter(|_| row.is_erased()).map(|removal| timestamp(removal.at)),
         caller_role: super::role(caller.actor.role).into(),
         voided_gates: Vec::new(),
+        data_sources: data_sources(view),
+        failure: failure(view),
+        active_runs: active_runs(caller, row.status, &view.active),
+        active_run_count: view.active.count,
     }
+}
+
+/// Where the data come from, by key.
+fn data_sources(view: &SessionView) -> BTreeMap<String, v1::DataSource> {
+    let name = |node| view.machine.node(node).map(|node| node.name.clone()).unwrap_or_default();
+    let source = |from: &Provenance| v1::DataSource {
+        source: from.by.word().to_owned(),
+        who: from.who.clone(),
+        state: from.node.map(name).unwrap_or_default(),
+        entry: from.entry,
+        attempt: from.attempt,
+        sequence: from.sequence,
+    };
+    view.provenance.iter().map(|(key, from)| (key.clone(), source(from))).collect()
+}
+
+/// What the session's own run has failed of.
+fn failure(view: &SessionView) -> Option<v1::Failure> {
+    let failure = view.run.failure.as_ref()?;
+    let reason = view.run.ending.as_ref().and_then(|ending| ending.reason);
+    Some(v1::Failure {
+        state: view.at().to_owned(),
+        attempt: failure.attempt,
+        code: reason.map(EndReason::word).unwrap_or_default().to_owned(),
+        message: switchward_messages::fault(&failure.fault),
+        remedy: reason.map(switchward_messages::remedy).unwrap_or_default().to_owned(),
+    })
 }
 
 fn source(source: SettingSource) -> v1::SettingSource {
@@ -103,8 +136,28 @@ pub(crate) fn runs(caller: &Caller, runs: Vec<RunView>) -> Vec<v1::SessionRun> {
         parent: run.parent.map_or(0, |parent| parent.0),
         state: run.at,
         version: run.version,
+        label: run.label.unwrap_or_default(),
     };
     runs.into_iter().map(run).collect()
+}
+
+/// The runs of a session that are active side by side.
+pub(crate) fn active_runs(caller: &Caller, status: Status, active: &ActiveRuns) -> Vec<v1::SessionRun> {
+    let run = |run: &ActiveRun| v1::SessionRun {
+        definition: names::of_definition(caller, &run.definition),
+        status: self::status(status).into(),
+        run: run.run.0,
+        parent: run.parent.map_or(0, |parent| parent.0),
+        state: run.state.clone(),
+        version: run.version,
+        label: run.label.clone().unwrap_or_default(),
+    };
+    active.runs.iter().map(run).collect()
+}
+
+/// The number of a run; 0 if it is the session's own.
+fn number_below(view: &SessionView, run: RunId) -> u32 {
+    if run == view.session.root { 0 } else { run.0 }
 }
 
 fn open_item(view: &SessionView, item: &OpenItem) -> v1::OpenItem {
@@ -115,6 +168,7 @@ fn open_item(view: &SessionView, item: &OpenItem) -> v1::OpenItem {
         state: view.name_of(head.run, head.node).to_owned(),
         create_time: Some(timestamp(head.at)),
         due_time: item.due().map(timestamp),
+        run: number_below(view, head.run),
     }
 }
 
@@ -202,5 +256,6 @@ pub(crate) fn open_gate(
         caller_decisions: super::gates::caller_decisions(caller, row),
         approvals: voting.map_or(0, |voting| u32::try_from(voting.votes.len()).unwrap_or(u32::MAX)),
         held_inputs: row.held(),
+        run: number_below(view, open.head.run),
     })
 }

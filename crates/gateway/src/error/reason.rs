@@ -60,6 +60,10 @@ reasons! {
     StateMismatch = "STATE_MISMATCH" => FailedPrecondition,
     /// No session starts with this version any more.
     VersionRetired = "VERSION_RETIRED" => FailedPrecondition,
+    /// No session starts with any version of the definition.
+    DefinitionArchived = "DEFINITION_ARCHIVED" => FailedPrecondition,
+    /// Something still needs the definition or the version; each user is a violation.
+    DefinitionInUse = "DEFINITION_IN_USE" => FailedPrecondition,
     /// There is no workflow to switch to, or to call.
     NoSuchWorkflow = "NO_SUCH_WORKFLOW" => FailedPrecondition,
     /// The server has no OpenID provider, with which people could sign in.

@@ -43,6 +43,8 @@ struct Content {
     message: String,
     metadata: BTreeMap<String, String>,
     violations: Vec<(String, String)>,
+    /// What keeps the condition from holding, each with why; empty if the message says it alone.
+    failures: Vec<(String, String)>,
     omitted: usize,
     quota: Option<(String, String)>,
     resource: Option<(String, String)>,
@@ -59,6 +61,7 @@ impl Refusal {
             message: message.into(),
             metadata: BTreeMap::new(),
             violations: Vec::new(),
+            failures: Vec::new(),
             omitted: 0,
             quota: None,
             resource: None,
@@ -111,6 +114,17 @@ impl Refusal {
     pub fn violation(mut self, field: impl Into<String>, problem: impl Into<String>) -> Self {
         if self.0.violations.len() < VIOLATIONS_MAX {
             self.0.violations.push((short(field), short(problem)));
+        } else {
+            self.0.omitted += 1;
+        }
+        self
+    }
+
+    /// With one of the things that keep a condition from holding, and why it does: a `PreconditionFailure.Violation`. Those
+    /// beyond the number of violations are counted with them.
+    pub fn failure(mut self, subject: impl Into<String>, why: impl Into<String>) -> Self {
+        if self.0.failures.len() < VIOLATIONS_MAX {
+            self.0.failures.push((short(subject), short(why)));
         } else {
             self.0.omitted += 1;
         }
@@ -234,8 +248,16 @@ impl Content {
         }
         if self.reason.code() == Code::FailedPrecondition {
             let failure =
-                PreconditionViolation::new(self.reason.word(), self.subject(), short(&self.message));
-            details.push(PreconditionFailure::new(vec![failure]).into());
+                |subject: String, text: String| PreconditionViolation::new(self.reason.word(), subject, text);
+            let mut failures: Vec<_> = self
+                .failures
+                .iter()
+                .map(|(subject, problem)| failure(subject.clone(), problem.clone()))
+                .collect();
+            if failures.is_empty() {
+                failures.push(failure(self.subject(), short(&self.message)));
+            }
+            details.push(PreconditionFailure::new(failures).into());
         }
         if let Some((kind, name)) = &self.resource {
             details.push(ResourceInfo::new(kind, name, "", "").into());
@@ -255,7 +277,7 @@ impl Content {
 
     /// Drops the least useful detail that is left. Returns false if nothing is left to drop.
     fn shrink(&mut self) -> bool {
-        if self.violations.pop().is_some() {
+        if self.failures.pop().or_else(|| self.violations.pop()).is_some() {
             self.omitted += 1;
             return true;
         }

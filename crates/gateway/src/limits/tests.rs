@@ -1,9 +1,11 @@
 //! The values of `docs/limits.md`, compared with the constants.
 
 use switchward_delivery::limits as delivery;
+use switchward_expr::limits as expr;
 use switchward_formats::limits as formats;
 use switchward_machine::limits as machine;
 use switchward_mail::limits as mail;
+use switchward_schema::limits as schema;
 use switchward_shard::limits as shard;
 use switchward_state::limits as engine;
 use switchward_webhook::limits as webhook;
@@ -138,7 +140,18 @@ fn the_page_has_the_limits_of_sessions() {
     shows("states that a run enters without anything from outside", &[number(engine::ENTRIES_MAX)]);
     shows("open gates", &[number(engine::OPENS_MAX)]);
     shows("runs in the life of a session", &[number(engine::RUNS_MAX)]);
+    shows("runs active side by side that a session shows", &[number(engine::ACTIVE_RUNS_SHOWN_MAX)]);
+    shows("open items that a session shows beside its gates", &[number(engine::OPEN_SHOWN_MAX)]);
+    shows("active runs that a refusal names if several fit", &[number(engine::RUNS_NAMED_MAX)]);
     shows("versions of a definition", &[number(engine::VERSIONS_MAX)]);
+    let deletable = [number(engine::DELETABLE_VERSIONS_MAX), bytes(engine::DELETABLE_BYTES_MAX)];
+    shows(
+        "versions that a definition has had, and bytes of their files, if it or one of them is deleted",
+        &deletable,
+    );
+    shows("users of a definition that a refusal to delete it names", &[number(USES_NAMED_MAX)]);
+    let differences = [number(DIFFERENCES_MAX), bytes(machine::DIFFERENCE_TEXT_BYTES_MAX)];
+    shows("differences that a comparison of two versions returns; a text of one", &differences);
     let data = [bytes(engine::DATA_BYTES_MAX), number(engine::DATA_KEYS_MAX)];
     shows("the data of a run", &data);
     shows("a message, a rendered text", &[bytes(engine::MESSAGE_BYTES_MAX)]);
@@ -199,7 +212,49 @@ fn the_page_has_the_limits_of_mail_webhooks_and_definitions() {
     shows("a compiled definition", &[bytes(machine::MACHINE_BYTES_MAX)]);
     let states = [machine::NODES_MAX, machine::EXITS_MAX, formats::TRANSITIONS_MAX].map(number);
     shows("states; transitions or answers of one state; transitions of a workflow", &states);
+    let [depth, values] = [expr::LOGIC_DEPTH_MAX, expr::LOGIC_VALUES_MAX].map(number);
+    let logic = [bytes(expr::LOGIC_BYTES_MAX), depth, values];
+    shows("a JSON Logic expression; its nesting; its operations, lists and literals", &logic);
+    let made = [number(expr::LOGIC_FUEL_MAX), number(expr::DATA_DEPTH_MAX)];
+    shows("work of one JSON Logic guard; the nesting of a value that it makes", &made);
     shows("findings that are shown", &[number(formats::FINDINGS_MAX)]);
     shows("attempts of a state", &[number(formats::ATTEMPTS_MAX)]);
+    let fan = [number(formats::WRITES_MAX), number(formats::CHILDREN_MAX), number(formats::CONCURRENCY_MAX)];
+    shows("native: names of `writes`; children of a branch; `max_concurrency`", &fan);
+    let form = [formats::FORM_FIELDS_MAX, formats::OPTIONS_MAX].map(number);
+    shows("native: fields of a form; options of a field", &form);
+    let scripts = [number(formats::SCRIPTS_MAX), number(formats::SCRIPT_SECONDS_MAX)];
+    shows("native: scripts, and files and packages of one; seconds of one", &scripts);
+    shows("native: processes inside each other", &[number(formats::PROCESS_DEPTH_MAX)]);
     shows("shards", &[number(shard::SHARDS_MAX)]);
+}
+
+#[test]
+fn the_page_has_the_limits_of_schemas() {
+    let size = [bytes(schema::SCHEMA_BYTES_MAX), number(schema::SCHEMA_DEPTH_MAX)];
+    shows("a JSON Schema; nesting in it", &size);
+    let parts = [schema::SUBSCHEMAS_MAX, schema::REFERENCES_MAX, schema::ADDRESSES_MAX].map(number);
+    shows("subschemas, references, `$id` of one schema", &parts);
+    shows("an `$id`, a reference, an anchor", &[bytes(schema::REFERENCE_BYTES_MAX)]);
+    shows("subschemas that lead into one another", &[number(schema::CHAIN_MAX)]);
+    let marked = "parts that `unevaluatedProperties` and `unevaluatedItems` look through";
+    shows(marked, &[number(schema::MARKED_PARTS_MAX)]);
+    let patterns = [
+        number(schema::PATTERNS_MAX),
+        bytes(schema::PATTERN_BYTES_MAX),
+        bytes(schema::PATTERN_COMPILED_BYTES_MAX),
+    ];
+    shows("regular expressions of one schema; one as written; one compiled", &patterns);
+    shows("findings of one schema", &[number(schema::FLAWS_MAX)]);
+    let value = [number(schema::VALUE_DEPTH_MAX), number(schema::OPEN_MAX)];
+    shows("nesting of a value that is checked; subschemas that are open for it", &value);
+    shows("steps to check a value", &[number(schema::STEPS_MAX)]);
+    shows("steps that may report what breaks a schema", &[number(schema::REPORT_STEPS_MAX)]);
+    let shown = [
+        number(schema::VIOLATIONS_MAX),
+        bytes(schema::SHOWN_PATH_BYTES_MAX),
+        bytes(schema::SHOWN_VALUE_BYTES_MAX),
+        number(schema::SHOWN_NAMES_MAX),
+    ];
+    shows("violations that an answer says; a path, a value and names in one", &shown);
 }

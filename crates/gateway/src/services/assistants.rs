@@ -1,7 +1,7 @@
 //! AssistantService: stores the instructions of assistants and the workflows that each may start.
 
 use switchward_api::v1::{self, assistant_service_server::AssistantService};
-use switchward_formats::Format;
+use switchward_formats::{Format, UseAs};
 use switchward_query::{GetAssistant, GetDefinition, ListAssistants, Source};
 use switchward_state::catalogue::{
     Assistant, AssistantSummary, CatalogueCommand, DeleteAssistant, PutAssistant,
@@ -37,7 +37,7 @@ impl AssistantService for Api {
         let (instructions, etag) = (requested.instructions, requested.etag);
         let put = PutAssistant { name, workflows, instructions, etag };
         let body = async {
-            check_conversations(&call, &put.workflows).await?;
+            check_workflows(&call, &put.workflows).await?;
             Ok(Body::Catalogue(CatalogueCommand::PutAssistant(put.clone())))
         };
         let reply = call.execute_prepared(Scope::Catalogue, request, body).await?;
@@ -114,14 +114,15 @@ fn workflows(caller: &Caller, requested: &[String]) -> Result<Vec<String>, Refus
     Ok(workflows)
 }
 
-/// Checks that those of these workflows that exist are conversations.
-async fn check_conversations(call: &Call<'_>, workflows: &[String]) -> Result<(), Refusal> {
+/// Checks that those of these workflows that exist have a format whose definitions take a user's messages.
+async fn check_workflows(call: &Call<'_>, workflows: &[String]) -> Result<(), Refusal> {
     let catalogue = call.api.reader(Source::Catalogue).await?;
     for (at, name) in workflows.iter().enumerate() {
         let query = GetDefinition { tenant: call.caller.tenant, name: name.clone() };
         let Some(row) = catalogue.answer(&query).map_err(unreadable)? else { continue };
-        if row.format != Format::Conversation.name() {
-            return Err(Refusal::field(field(at), format!("{name} is not a conversation")));
+        if Format::named(&row.format).and_then(Format::use_as) != Some(UseAs::Workflow) {
+            let message = format!("{name:?} takes no messages of a user, so it cannot be a workflow here");
+            return Err(Refusal::field(field(at), message));
         }
     }
     Ok(())

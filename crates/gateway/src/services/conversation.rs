@@ -15,7 +15,7 @@ use crate::auth::roles;
 use crate::convert::{self, positions};
 use crate::error::Refusal;
 use crate::refusals::{named, odd};
-use crate::{names, reply_tokens};
+use crate::{names, reply_tokens, run_address};
 
 type Shown = Result<v1::Session, Refusal>;
 
@@ -102,7 +102,8 @@ pub(super) async fn record_event(
         once: None,
     }));
     let id = names::session(&call.caller, "name", &name)?;
-    let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
+    let address = run_address::of(&call.caller, id, message.address)?;
+    let reply = call.execute_at(Scope::Session(id), address, request, message.expected_sequence, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "session", &name))?;
     let view = position_after(id, reply, &name)?;
     Ok(reply_tokens::shown_to(&call.caller, positions::session(&call.caller, &view)))
@@ -114,7 +115,7 @@ pub(super) async fn record_reply(
     message: v1::RecordReplyRequest,
 ) -> Result<v1::RecordReplyResponse, Refusal> {
     let request = request_id(&message.request_id, "RecordReply", &message)?;
-    let v1::RecordReplyRequest { from, text, .. } = message;
+    let v1::RecordReplyRequest { from, text, address, .. } = message;
     if text.len() > MAIL_BYTES_MAX {
         return Err(Refusal::field("text", format!("is more than {MAIL_BYTES_MAX} bytes")));
     }
@@ -134,7 +135,8 @@ pub(super) async fn record_reply(
         limits: None,
     }));
     let id = names::session(&call.caller, "name", &message.name)?;
-    let reply = call.execute(Scope::Session(id), request, message.expected_sequence, body).await;
+    let address = run_address::of(&call.caller, id, address)?;
+    let reply = call.execute_at(Scope::Session(id), address, request, message.expected_sequence, body).await;
     let reply = reply.map_err(|refusal| named(refusal, "session", &message.name))?;
     let Reply::Replied { outcome, .. } = reply else { return Err(odd(&reply)) };
     let outcome = outcome.word().to_owned();

@@ -1,24 +1,32 @@
-//! DefinitionService: checks and deploys definitions, activates and retires their versions.
+//! DefinitionService: checks, deploys and compares definitions, activates and retires their versions, archives and deletes
+//! them.
 
+mod callees;
+mod compiled_view;
+mod diff;
+mod disposal;
 mod stored;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchward_api::v1::{self, definition_service_server::DefinitionService};
-use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile, not_in_catalogue};
-use switchward_machine::{ActKind, Digest, Machine, Target};
+use switchward_formats::{Compiled, Finding, Format, Severity, SourceFile, compile};
+use switchward_machine::Digest;
 use switchward_query::{GetDefinition, GetMachine, GetSourceVersion, GetVersion, ListDefinitions};
 use switchward_state::catalogue;
 use switchward_state::catalogue::{
-    ActivateVersion, CatalogueCommand, Definition, Deploy, RetireVersion, Version, VersionSummary,
+    ActivateVersion, ArchiveDefinition, CatalogueCommand, Definition, Deploy, RetireVersion, Version,
+    VersionSummary,
 };
 use switchward_state::limits::SOURCE_BYTES_MAX;
 use switchward_state::{Body, Reply, Scope, SharedMachine, SharedRow};
 use tonic::{Request, Response, Status};
 
+use self::callees::{of_active_callees, of_callees, shown_findings};
+use self::compiled_view::compiled_view;
+use self::disposal::{Deletion, Mode};
 use crate::api::{Api, Call, request_id};
 use crate::auth::{Caller, roles};
-use crate::convert::{json, known, timestamp};
+use crate::convert::{known, timestamp};
 use crate::error::{Reason, Refusal};
 use crate::mask::Mask;
 use crate::names::Which;
@@ -30,6 +38,8 @@ type Answered<T> = Result<Response<T>, Status>;
 
 /// Files of one bundle.
 const FILES_MAX: usize = 256;
+/// Numbers that one page of versions looks at.
+const VERSIONS_LOOKED_AT_MAX: usize = 2_000;
 /// A file's path inside its bundle, bytes.
 const PATH_BYTES_MAX: usize = 255;
 
@@ -41,8 +51,8 @@ impl DefinitionService for Api {
     ) -> Answered<v1::CheckDefinitionResponse> {
         let (call, message) = self.open(request, roles::ANY)?;
         let mut compiled = compiled(&message.files, known("format", message.format)?)?;
-        let absent = absent(&call, &message.files, compiled.definition.as_ref()).await?;
-        compiled.findings.extend(absent);
+        let of_callees = of_callees(&call, &message.files, compiled.definition.as_ref()).await?;
+        compiled.findings.extend(of_callees);
         let definition = compiled.definition.as_ref();
         let (version, retired) = match definition {
             Some(definition) => deployed(&call, &definition.name, definition.source).await?,
@@ -50,7 +60,7 @@ impl DefinitionService for Api {
         };
         Ok(Response::new(v1::CheckDefinitionResponse {
             ok: definition.is_some(),
-            findings: compiled.findings.iter().map(|one| stored::shown(stored::finding(one, None))).collect(),
+            findings: shown_findings(&compiled.findings),
             format: compiled.format.map_or(v1::Format::Unspecified, format).into(),
             digest: definition.map(|definition| definition.source.to_string()).unwrap_or_default(),
             definition_id: definition.map(|definition| definition.name.clone()).unwrap_or_default(),
@@ -87,9 +97,15 @@ impl DefinitionService for Api {
         names::parent(&call.caller, "parent", &message.parent)?;
         let mask = Mask::read("Definition", message.read_mask)?;
         order(&message.order_by, "name")?;
-        let list = ["definitions", call.caller.tenant_name.as_str()];
+        let shown = if message.show_archived { "archived" } else { "" };
+        let list = ["definitions", call.caller.tenant_name.as_str(), shown];
         let page = Page::read(message.page_size, &message.page_token, &list)?;
-        let found = call.ask(&ListDefinitions { tenant: call.caller.tenant, bounds: page.bounds() }).await?;
+        let query = ListDefinitions {
+            tenant: call.caller.tenant,
+            bounds: page.bounds(),
+            archived: message.show_archived,
+        };
+        let found = call.ask(&query).await?;
         let (definitions, next_page_token) = page.shown(&found, |row| of_definition(&call.caller, row));
         let definitions = mask.keep_each(definitions);
         Ok(Response::new(v1::ListDefinitionsResponse { definitions, next_page_token }))
@@ -124,7 +140,6 @@ impl DefinitionService for Api {
         let row = definition(&call, name, &message.parent).await?;
         let list = ["versions", call.caller.tenant_name.as_str(), name];
         let page = Page::read(message.page_size, &message.page_token, &list)?;
-        // Numbers have no gaps, so the newest are found without looking at the others.
         let next = match page.after.as_deref().map(<[u8; 4]>::try_from) {
             None => row.latest,
             Some(Ok(last)) => u32::from_be_bytes(last).saturating_sub(1).min(row.latest),
@@ -132,13 +147,19 @@ impl DefinitionService for Api {
                 return Err(Refusal::field("page_token", "is not a page token of this list").into());
             }
         };
-        let mut versions = Vec::new();
-        for number in (1..=next).rev().take(page.size) {
-            let found = version(&call, name, number, &message.parent).await?;
-            versions.push(of_version(&call.caller, &VersionSummary::of(&row, &found)));
+        // Numbers have gaps only where versions were deleted.
+        let (mut versions, mut last) = (Vec::new(), 1);
+        for number in (1..=next).rev().take(VERSIONS_LOOKED_AT_MAX) {
+            let query = GetVersion { tenant: call.caller.tenant, name: name.to_owned(), number };
+            let found = call.ask(&query).await?;
+            versions.extend(found.map(|found| of_version(&call.caller, &VersionSummary::of(&row, &found))));
+            last = number;
+            if versions.len() == page.size {
+                break;
+            }
         }
-        let last = versions.last().map(|version| version.number).filter(|number| *number > 1);
-        let next_page_token = last.map(|number| page.token(&number.to_be_bytes())).unwrap_or_default();
+        let more = last > 1;
+        let next_page_token = if more { page.token(&last.to_be_bytes()) } else { String::new() };
         let versions = mask.keep_each(versions);
         Ok(Response::new(v1::ListVersionsResponse { versions, next_page_token }))
     }
@@ -158,7 +179,9 @@ impl DefinitionService for Api {
         let reply = call.execute_prepared(Scope::Catalogue, request, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "version", &message.name))?;
         let Reply::Definition(row) = reply else { return Err(odd(&reply).into()) };
-        Ok(Response::new(v1::ActivateVersionResponse { definition: Some(of_definition(&call.caller, &row)) }))
+        let findings = of_active_callees(&call, &row).await.map_err(Refusal::after_part)?;
+        let definition = Some(of_definition(&call.caller, &row));
+        Ok(Response::new(v1::ActivateVersionResponse { definition, findings }))
     }
 
     async fn retire_version(
@@ -178,6 +201,66 @@ impl DefinitionService for Api {
         let Reply::Version { summary, .. } = reply else { return Err(odd(&reply).into()) };
         let version = Some(of_version(&call.caller, &summary));
         Ok(Response::new(v1::RetireVersionResponse { version }))
+    }
+
+    async fn archive_definition(
+        &self,
+        request: Request<v1::ArchiveDefinitionRequest>,
+    ) -> Answered<v1::ArchiveDefinitionResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "ArchiveDefinition", &message)?;
+        let name = names::definition(&call.caller, "name", &message.name)?.to_owned();
+        let command = ArchiveDefinition { name, archived: true, etag: message.expected_etag };
+        let definition = Some(disposal::archive(&call, &message.name, command, request).await?);
+        Ok(Response::new(v1::ArchiveDefinitionResponse { definition }))
+    }
+
+    async fn unarchive_definition(
+        &self,
+        request: Request<v1::UnarchiveDefinitionRequest>,
+    ) -> Answered<v1::UnarchiveDefinitionResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "UnarchiveDefinition", &message)?;
+        let name = names::definition(&call.caller, "name", &message.name)?.to_owned();
+        let command = ArchiveDefinition { name, archived: false, etag: message.expected_etag };
+        let definition = Some(disposal::archive(&call, &message.name, command, request).await?);
+        Ok(Response::new(v1::UnarchiveDefinitionResponse { definition }))
+    }
+
+    async fn delete_definition(
+        &self,
+        request: Request<v1::DeleteDefinitionRequest>,
+    ) -> Answered<v1::DeleteDefinitionResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "DeleteDefinition", &message)?;
+        let name = names::definition(&call.caller, "name", &message.name)?;
+        let mode = if message.validate_only { Mode::Validate } else { Mode::Delete };
+        let etag = message.expected_etag.as_str();
+        let deletion = Deletion { kind: "definition", asked: &message.name, name, which: None, etag, mode };
+        disposal::delete(&call, &deletion, request).await?;
+        Ok(Response::new(v1::DeleteDefinitionResponse {}))
+    }
+
+    async fn delete_version(
+        &self,
+        request: Request<v1::DeleteVersionRequest>,
+    ) -> Answered<v1::DeleteVersionResponse> {
+        let (call, message) = self.open(request, roles::PUBLISH)?;
+        let request = request_id(&message.request_id, "DeleteVersion", &message)?;
+        let (name, which) = names::version(&call.caller, "name", &message.name)?;
+        let mode = if message.validate_only { Mode::Validate } else { Mode::Delete };
+        let (etag, which) = (message.expected_etag.as_str(), Some(which));
+        let deletion = Deletion { kind: "version", asked: &message.name, name, which, etag, mode };
+        disposal::delete(&call, &deletion, request).await?;
+        Ok(Response::new(v1::DeleteVersionResponse {}))
+    }
+
+    async fn diff_versions(
+        &self,
+        request: Request<v1::DiffVersionsRequest>,
+    ) -> Answered<v1::DiffVersionsResponse> {
+        let (call, message) = self.open(request, roles::COMPARE)?;
+        Ok(Response::new(diff::diff(&call, message).await?))
     }
 }
 
@@ -217,32 +300,7 @@ fn compiled(files: &[v1::DefinitionFile], format: v1::Format) -> Result<Compiled
     }
     let sources: Vec<SourceFile<'_>> =
         files.iter().map(|file| SourceFile { path: &file.path, bytes: &file.content }).collect();
-    let format = match format {
-        v1::Format::Unspecified => None,
-        v1::Format::Checkpoint => Some(Format::Checkpoint),
-        v1::Format::Conversation => Some(Format::Conversation),
-        v1::Format::Policy => Some(Format::Policy),
-    };
-    Ok(compile(&sources, format))
-}
-
-/// Warnings about definitions that a definition calls and the catalogue lacks.
-async fn absent(
-    call: &Call<'_>,
-    files: &[v1::DefinitionFile],
-    definition: Option<&switchward_formats::Definition>,
-) -> Result<Vec<Finding>, Refusal> {
-    let Some(definition) = definition else { return Ok(Vec::new()) };
-    let mut lacking = BTreeMap::new();
-    for callee in &definition.calls {
-        if !lacking.contains_key(callee.name.as_str()) {
-            let query = GetDefinition { tenant: call.caller.tenant, name: callee.name.clone() };
-            let found = call.ask(&query).await?;
-            lacking.insert(callee.name.as_str(), found.is_none());
-        }
-    }
-    let file = files.first().map_or("", |file| file.path.as_str());
-    Ok(not_in_catalogue(file, &definition.calls, |name| lacking.get(name).copied().unwrap_or_default()))
+    Ok(compile(&sources, format_of(format)?))
 }
 
 async fn deploy(
@@ -334,18 +392,27 @@ async fn machine(call: &Call<'_>, version: &Version) -> Result<Option<SharedMach
     call.ask(&GetMachine { tenant: call.caller.tenant, digest: version.machine }).await
 }
 
-fn format(format: Format) -> v1::Format {
-    match format {
-        Format::Checkpoint => v1::Format::Checkpoint,
-        Format::Conversation => v1::Format::Conversation,
-        Format::Policy => v1::Format::Policy,
-        // Recognised, but not compiled by any service yet.
-        Format::ProcessMd | Format::Native | Format::Kno => v1::Format::Unspecified,
+/// What a format's value in the API begins with; the format's own name in upper case follows.
+const FORMAT_PREFIX: &str = "FORMAT_";
+
+/// The format that a request names; `None` if it is to be detected.
+fn format_of(named: v1::Format) -> Result<Option<Format>, Refusal> {
+    if named == v1::Format::Unspecified {
+        return Ok(None);
     }
+    let word = named.as_str_name().strip_prefix(FORMAT_PREFIX).unwrap_or_default().to_ascii_lowercase();
+    let found = Format::named(&word);
+    found.map(Some).ok_or_else(|| Refusal::field("format", format!("{word} is not supported by this server")))
+}
+
+/// A format in the API; unspecified if it is only recognised and no service compiles it.
+fn format(format: Format) -> v1::Format {
+    format_named(format.name())
 }
 
 fn format_named(name: &str) -> v1::Format {
-    Format::ALL.into_iter().find(|format| format.name() == name).map_or(v1::Format::Unspecified, format)
+    let value = [FORMAT_PREFIX, &name.to_ascii_uppercase()].concat();
+    v1::Format::from_str_name(&value).unwrap_or(v1::Format::Unspecified)
 }
 
 pub(super) fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition {
@@ -361,6 +428,8 @@ pub(super) fn of_definition(caller: &Caller, row: &Definition) -> v1::Definition
         etag: row.etag(),
         policies: row.policies.iter().map(|policy| names::of_definition(caller, policy)).collect(),
         retired_versions,
+        archive_time: row.archived.as_ref().map(|archived| timestamp(archived.at)),
+        archived_by: row.archived.as_ref().map(|archived| archived.by.clone()).unwrap_or_default(),
     }
 }
 
@@ -390,38 +459,24 @@ fn files(version: &Version) -> Vec<v1::DefinitionFile> {
     version.files.iter().map(file).collect()
 }
 
-/// A machine for people and tools to read: its nodes, and the targets of their answers.
-fn compiled_view(machine: &Machine) -> prost_types::Struct {
-    let name = |target: &Target| match target {
-        Target::Node(ix) => machine.node(*ix).map(|node| node.name.clone()).unwrap_or_default(),
-        Target::End(ending) => format!("end: {:?}", ending.outcome).to_lowercase(),
-    };
-    let nodes = machine.nodes.iter().map(|node| {
-        let exits = node.exits.iter().map(|exit| {
-            let on = match exit.answer() {
-                Some(answer) => ("answer", json::text(answer)),
-                None => ("by", json::text(&exit.label)),
-            };
-            let exit = [on, ("to", json::text(&name(&exit.to)))];
-            prost_types::Value { kind: Some(prost_types::value::Kind::StructValue(json::members(exit))) }
-        });
-        let acts = node.acts.iter().map(|act| {
-            json::text(match act.kind {
-                ActKind::Ask(_) => "ask",
-                ActKind::Do(_) => "do",
-                ActKind::Work(_) => "work",
-                ActKind::Wait(_) => "wait",
-                ActKind::Decide(_) => "decide",
-                ActKind::Spawn(_) => "spawn",
-            })
-        });
-        let members = json::members([
-            ("name", json::text(&node.name)),
-            ("acts", json::list(acts.collect())),
-            ("exits", json::list(exits.collect())),
-        ]);
-        prost_types::Value { kind: Some(prost_types::value::Kind::StructValue(members)) }
-    });
-    let start = machine.node(machine.start).map_or("", |node| node.name.as_str());
-    json::members([("start", json::text(start)), ("nodes", json::list(nodes.collect()))])
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_api_has_a_value_for_each_format_that_is_compiled_and_no_other() {
+        for one in Format::ALL {
+            let value = format(one);
+            assert_eq!(value != v1::Format::Unspecified, one.is_supported(), "{}", one.name());
+            let read = format_of(value).ok().flatten();
+            assert_eq!(read, Some(one).filter(|one| one.is_supported()), "{}", one.name());
+        }
+        assert_eq!(format_named(""), v1::Format::Unspecified);
+        assert_eq!(format_named("of tomorrow"), v1::Format::Unspecified);
+        for number in 1..100 {
+            if let Ok(value) = v1::Format::try_from(number) {
+                assert!(format_of(value).is_ok(), "no format has the name of {}", value.as_str_name());
+            }
+        }
+    }
 }

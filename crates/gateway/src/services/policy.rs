@@ -21,7 +21,7 @@ use crate::auth::roles;
 use crate::convert::known;
 use crate::error::{Reason, Refusal};
 use crate::refusals::{named, odd, unreadable};
-use crate::{convert, names};
+use crate::{convert, names, run_address};
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -34,15 +34,20 @@ impl PolicyService for Api {
         let (call, message) = self.open(request, roles::CALL)?;
         let request = call_request("AuthorizeToolCall", &message.call_id, &message.request_id, &message)?;
         let authorize = authorize(&message)?;
-        let reply = decided(&call, &message.session, &message.call_id, request, authorize).await?;
-        Ok(Response::new(reply))
+        let of = PendingCall {
+            session: &message.session,
+            call_id: &message.call_id,
+            address: message.address.clone(),
+        };
+        Ok(Response::new(decided(&call, of, request, authorize).await?))
     }
 
     async fn send_email(&self, request: Request<v1::SendEmailRequest>) -> Answered<v1::SendEmailResponse> {
         let (call, message) = self.open(request, roles::CALL)?;
         let request = call_request("SendEmail", &message.call_id, &message.request_id, &message)?;
         let (session, call_id) = (message.session.clone(), message.call_id.clone());
-        let reply = decided(&call, &session, &call_id, request, sending(message)?).await?;
+        let of = PendingCall { session: &session, call_id: &call_id, address: message.address.clone() };
+        let reply = decided(&call, of, request, sending(message)?).await?;
         Ok(Response::new(v1::SendEmailResponse { call: Some(reply) }))
     }
 
@@ -70,9 +75,9 @@ impl PolicyService for Api {
             cost,
             tokens: message.tokens,
         };
-        let reply = call
-            .execute(Scope::Session(id), request, None, Body::Policy(PolicyCommand::ReportCall(report)))
-            .await;
+        let address = run_address::of(&call.caller, id, message.address.clone())?;
+        let body = Body::Policy(PolicyCommand::ReportCall(report));
+        let reply = call.execute_at(Scope::Session(id), address, request, None, body).await;
         let reply = match reply {
             Ok(reply) => reply,
             Err(refusal) => return Err(not_reported(&call, id, &message, refusal).await.into()),
@@ -91,9 +96,9 @@ impl PolicyService for Api {
         let id = names::session(&call.caller, "session", &message.session)?;
         let cost = convert::reported("cost_usd", message.cost_usd.as_deref())?.unwrap_or_default();
         let report = ReportUsage { cost, tokens: message.tokens };
-        let reply = call
-            .execute(Scope::Session(id), request, None, Body::Policy(PolicyCommand::ReportUsage(report)))
-            .await;
+        let address = run_address::of(&call.caller, id, message.address)?;
+        let body = Body::Policy(PolicyCommand::ReportUsage(report));
+        let reply = call.execute_at(Scope::Session(id), address, request, None, body).await;
         let reply = reply.map_err(|refusal| named(refusal, "session", &message.session))?;
         let (budget, sequence) = metered(&reply)?;
         Ok(Response::new(v1::ReportUsageResponse { budget: Some(budget), sequence }))
@@ -192,18 +197,26 @@ async fn not_reported(
     }
 }
 
+/// Whose call is to be authorized.
+struct PendingCall<'m> {
+    session: &'m str,
+    /// The caller's own id of the call; may be empty.
+    call_id: &'m str,
+    address: Option<v1::RunAddress>,
+}
+
 /// Authorizes a call, and returns the decision.
 async fn decided(
     call: &Call<'_>,
-    session: &str,
-    call_id: &str,
+    of: PendingCall<'_>,
     request: Option<RequestId>,
     authorize: Authorize,
 ) -> Result<v1::AuthorizeToolCallResponse, Refusal> {
+    let PendingCall { session, call_id, address } = of;
     let id = names::session(&call.caller, "session", session)?;
-    let reply = call
-        .execute(Scope::Session(id), request, None, Body::Policy(PolicyCommand::Authorize(authorize)))
-        .await;
+    let address = run_address::of(&call.caller, id, address)?;
+    let body = Body::Policy(PolicyCommand::Authorize(authorize));
+    let reply = call.execute_at(Scope::Session(id), address, request, None, body).await;
     let reply = reply.map_err(|refusal| {
         let reused = refusal.reason() == Reason::RequestIdReused && !call_id.is_empty();
         if reused { call_reused(call_id) } else { named(refusal, "session", session) }
@@ -310,9 +323,11 @@ async fn explained(
     let (tenant, settings, now) =
         (call.caller.tenant, call.caller.settings, call.api.cluster.now_or_median());
     let capability = message.capability;
-    let query = ExplainCall { tenant, session: id, settings, capability, args, estimate, now };
+    let address = run_address::of(&call.caller, id, message.address)?;
+    let query = ExplainCall { tenant, session: id, settings, capability, args, estimate, now, address };
     let explanation = rows.answer(&query).map_err(unreadable)?;
     let explanation = explanation.ok_or_else(|| Refusal::not_found("session", &message.session))?;
+    let explanation = explanation.map_err(Refusal::from)?;
     respond(call, explanation, estimate.unwrap_or_default()).await
 }
 

@@ -269,6 +269,10 @@ fn version(
         let message = format!("the definition {name} has no active version; activate one, or name one");
         Refusal::new(Reason::StateMismatch, message)
     })?;
+    if definition.archived.is_some() {
+        let message = format!("the definition {name} is archived: no session starts with it");
+        return Err(Refusal::new(Reason::DefinitionArchived, message).meta("definition", name));
+    }
     if definition.retired(number).is_some() {
         let message = format!("version {number} of {name} is retired: new sessions cannot use it");
         return Err(Refusal::new(Reason::VersionRetired, message).meta("version", number.to_string()));

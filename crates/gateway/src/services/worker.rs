@@ -92,18 +92,16 @@ impl WorkerService for Api {
         let held = held(&call, &message.name, &message.lease_token).await?;
         let request = held.request(&message.request_id, "CompleteWork", &message)?;
         let cost = cost(message.cost_usd.as_deref())?;
-        let result = match &message.result {
-            None => serde_json::Value::Null,
-            Some(result) => {
-                convert::json::of_struct(result).map_err(|problem| Refusal::field("result", problem))?
-            }
-        };
+        let result = result(&message)?;
+        let next = Some(message.next).filter(|next| !next.is_empty());
         let (item, fence, tokens) = (held.work, held.fence, message.tokens);
-        let body = Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }));
+        let body =
+            Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens, next }));
         let (sequence, wrong) = finished(&call, &held, &message.name, request, body).await?;
+        let reason = |wrong: &ResultProblem| Reason::from(wrong.reason()).word().to_owned();
         Ok(Response::new(v1::CompleteWorkResponse {
             accepted: wrong.is_none(),
-            reason: wrong.as_ref().map(|_| Reason::SchemaViolation.word().to_owned()).unwrap_or_default(),
+            reason: wrong.as_ref().map(reason).unwrap_or_default(),
             message: wrong.as_ref().map(switchward_messages::result_problem).unwrap_or_default(),
             sequence,
         }))
@@ -138,6 +136,20 @@ impl WorkerService for Api {
         let body = Body::Work(WorkCommand::Release(ReleaseWork { item: held.work, fence: held.fence }));
         let (sequence, _) = finished(&call, &held, &message.name, request, body).await?;
         Ok(Response::new(v1::ReleaseWorkResponse { sequence }))
+    }
+}
+
+/// The result of work: an object, or any other JSON; null if there is none.
+fn result(message: &v1::CompleteWorkRequest) -> Result<serde_json::Value, Refusal> {
+    match (&message.result, &message.value) {
+        (Some(_), Some(_)) => Err(Refusal::field("value", "must be absent if there is a `result`")),
+        (Some(result), None) => {
+            convert::json::of_struct(result).map_err(|problem| Refusal::field("result", problem))
+        }
+        (None, Some(value)) => {
+            convert::json::of_value(value).map_err(|problem| Refusal::field("value", problem))
+        }
+        (None, None) => Ok(serde_json::Value::Null),
     }
 }
 
@@ -251,6 +263,9 @@ fn wanted(call: &Call<'_>, parent: &str, wanted: Option<v1::WorkWanted>) -> Resu
             v1::WorkKind::Classify => WorkKind::Classify,
             v1::WorkKind::Delegate => WorkKind::Delegate,
             v1::WorkKind::Intent => WorkKind::Intent,
+            v1::WorkKind::Tool => WorkKind::Tool,
+            v1::WorkKind::Interaction => WorkKind::Interaction,
+            v1::WorkKind::Script => WorkKind::Script,
             v1::WorkKind::Unspecified => {
                 return Err(Refusal::field("wanted.kinds", "must be kinds such as WORK_KIND_EXTRACT"));
             }

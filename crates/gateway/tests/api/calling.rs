@@ -178,3 +178,38 @@ async fn a_cycle_through_a_child_ends_and_its_long_history_can_be_read_from_anyw
     }
     harness.node.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_names_an_active_run_that_waits_for_no_other() {
+    let harness = Harness::start().await;
+    let pair = Pair::of(&harness);
+    deploy(&harness, &pair.called()).await;
+    deploy(&harness, &pair.caller()).await;
+    let started: v1::StartSessionResponse = harness.ask("agent", "StartSession", &pair.start()).await;
+    let name = started.session.expect("a session").name;
+    let signal = |run, state: &str, work_item: &str| v1::SignalCompletionRequest {
+        name: name.clone(),
+        address: Some(v1::RunAddress { run, state: state.into(), work_item: work_item.into() }),
+        ..Default::default()
+    };
+    for good in [signal(2, "", ""), signal(0, "ask", ""), signal(2, "ask", ""), signal(0, "", "")] {
+        let reply: v1::SignalCompletionResponse = harness.ask("agent", "SignalCompletion", &good).await;
+        let session = reply.session.expect("a session");
+        assert_eq!((session.active_runs.len(), session.active_run_count), (0, 0), "one run alone is active");
+        assert!(session.checkpoint.is_some_and(|at| at.state == "ask"));
+    }
+    let work = harness.leased().await.name;
+    for (bad, reason) in [
+        (signal(1, "", ""), "STATE_MISMATCH"),
+        (signal(0, "call", ""), "STATE_MISMATCH"),
+        (signal(2, "call", ""), "STATE_MISMATCH"),
+        (signal(3, "", ""), "STATE_MISMATCH"),
+        (signal(0, &"x".repeat(257), ""), "FIELD_INVALID"),
+        (signal(0, "", &work), "NOT_FOUND"),
+    ] {
+        let outcome: Result<v1::SignalCompletionResponse, _> =
+            harness.attempt("agent", "SignalCompletion", &bad).await;
+        refused(outcome, reason);
+    }
+    harness.node.end().await;
+}

@@ -15,7 +15,7 @@ use crate::same::shown;
 
 /// Texts that name nothing of a tenant, by the last part of their path: words, what people read, amounts, what one call
 /// says of itself, and marks that only hold together with a name beside them.
-const NOTHING: [&str; 30] = [
+const NOTHING: [&str; 31] = [
     "answer",
     "args_digest",
     "capability",
@@ -44,12 +44,16 @@ const NOTHING: [&str; 30] = [
     "role",
     "secret",
     "session_pointer",
+    // Of the session that is named beside it.
+    "state",
     "text",
     "worker_id",
 ];
 
 /// The same for fields of a single request.
-const NOTHING_THERE: [&str; 41] = [
+const NOTHING_THERE: [&str; 40] = [
+    // A transition of the state that the work is of.
+    "CompleteWork.next",
     // Output only: a policy is set by its own call.
     "CreateTenant.tenant.policies.policy",
     "CreateTenant.tenant.policies.set_by",
@@ -77,9 +81,6 @@ const NOTHING_THERE: [&str; 41] = [
     "PutRetention.retention.rules.definition",
     // A subject is a person's, of any tenant.
     "CreateApiKey.subject",
-    // States of the session that is named beside them.
-    "AnswerCheckpoint.state",
-    "RecordEvent.state",
     // A business key of the tenant itself; `tenants` tests it.
     "StartSession.session_id",
     // The name of a new source, and the session of its messages, which is looked up when a message comes.
@@ -121,10 +122,14 @@ pub(crate) enum Names {
     Filter,
     Call,
     Session,
+    /// A version of a definition.
+    Version,
+    Work,
 }
 
 /// The fields that name a resource of a tenant, besides the one of their row in `rpcs`.
-pub(crate) const BESIDE: [(&str, &str, Names); 16] = [
+pub(crate) const BESIDE: [(&str, &str, Names); 29] = [
+    ("DiffVersions", "other", Names::Version),
     ("AttachPolicy", "policy", Names::Definition),
     ("DetachPolicy", "policy", Names::Definition),
     ("StartSession", "assistant", Names::Assistant),
@@ -141,6 +146,18 @@ pub(crate) const BESIDE: [(&str, &str, Names); 16] = [
     ("ListGates", "filter", Names::Filter),
     ("ListDecisions", "filter", Names::Filter),
     ("ListEffects", "filter", Names::Filter),
+    ("AnswerCheckpoint", "address.work_item", Names::Work),
+    ("EndTurn", "address.work_item", Names::Work),
+    ("RecordData", "address.work_item", Names::Work),
+    ("SignalCompletion", "address.work_item", Names::Work),
+    ("RetryState", "address.work_item", Names::Work),
+    ("RecordEvent", "address.work_item", Names::Work),
+    ("RecordReply", "address.work_item", Names::Work),
+    ("AuthorizeToolCall", "address.work_item", Names::Work),
+    ("SendEmail", "address.work_item", Names::Work),
+    ("ReportToolUsage", "address.work_item", Names::Work),
+    ("ReportUsage", "address.work_item", Names::Work),
+    ("ExplainDecision", "address.work_item", Names::Work),
 ];
 
 /// The paths of all text fields of a message.
@@ -201,6 +218,10 @@ async fn names(harness: &Harness, names: Names) -> Vec<(String, String)> {
         // A full name of another tenant's is refused; the bare one is free.
         Names::NewAssistant => full("assistants", "globex-desk", "never-desk"),
         Names::Definition | Names::Definitions => full("definitions", harness.globex.only, "only-never"),
+        Names::Version => {
+            let versions = full("definitions", harness.globex.only, "only-never").into_iter();
+            versions.map(|(theirs, never)| (theirs + "/versions/1", never + "/versions/1")).collect()
+        }
         Names::Filter => {
             let word = |theirs: &str, never: &str| (theirs.to_owned(), never.to_owned());
             let theirs = format!("definition=\"{}\"", harness.globex.only);
@@ -213,6 +234,10 @@ async fn names(harness: &Harness, names: Names) -> Vec<(String, String)> {
         Names::Session => {
             let theirs = harness.globex.session.name.rsplit('/').next().expect("an id").to_owned();
             vec![(theirs, format!("ses_{}", crate::tenants::NEVER))]
+        }
+        Names::Work => {
+            let short = session.strip_prefix("ses_").expect("an id");
+            full("work", &format!("wrk_{short}_1"), &format!("wrk_{}_1", crate::tenants::NEVER))
         }
         Names::Call => {
             let call = tool_call(&harness.globex.session.name, "mcp:web:fetch");
@@ -234,6 +259,10 @@ async fn attempted(
     name: &str,
 ) -> Result<Json, Refusal> {
     let mut message = rpc.request(harness).await;
+    if path == "other" {
+        // Either a version or files.
+        message.clear_field_by_name("files");
+    }
     if path == "assistant" {
         // An assistant determines the definition itself.
         message.clear_field_by_name("definition");

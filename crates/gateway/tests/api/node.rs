@@ -21,8 +21,8 @@ use switchward_shard::{
     ClockAgreement, ClockOffset, Cluster, GroupStatus, ManualClock, Payload, RaftSettings, Shard, StateView,
 };
 use switchward_state::catalogue::{
-    CatalogueCommand, CreateKey, CreateTenant, EnsureTenancy, FoundCluster, JoinServer, LinkAuth, Role,
-    ServerState, SetServerState, Settings, UpdateTenant,
+    CatalogueCommand, CreateKey, CreateTenant, Deploy, EnsureTenancy, FoundCluster, JoinServer, LinkAuth,
+    Role, ServerState, SetServerState, Settings, UpdateTenant,
 };
 use switchward_state::delivery::{DeliveryCommand, Endpoint, HoldEffects};
 use switchward_state::session::{Cancel, SessionCommand};
@@ -313,6 +313,11 @@ impl Node {
         self.inner(TenantId(1), Body::Catalogue(CatalogueCommand::UpdateTenant(update))).await;
     }
 
+    /// Deploys a definition as it is, under a name that its own format need not allow.
+    pub(crate) async fn deploy(&self, tenant: TenantId, deploy: Deploy) {
+        self.inner(tenant, Body::Catalogue(CatalogueCommand::Deploy(deploy))).await;
+    }
+
     async fn inner(&self, tenant: TenantId, body: Body) {
         self.cluster.execute(command(tenant, Scope::Catalogue, body)).await.expect("the server may");
     }
@@ -501,6 +506,7 @@ fn command(tenant: TenantId, scope: Scope, body: Body) -> Command {
         actor: Actor::server(),
         settings: Settings::default(),
         trace: None,
+        address: None,
         body,
     }
 }

@@ -10,7 +10,7 @@ use crate::refusal::{Refusal, refused};
 use crate::rpcs::{Rpc, all, changes};
 
 /// Calls that an agent must never make, whatever the published table says: with any of these it could pass a gate.
-const NEVER_AN_AGENT: [&str; 67] = [
+const NEVER_AN_AGENT: [&str; 72] = [
     "RecordEvent",
     "AttachPolicy",
     "DetachPolicy",
@@ -28,6 +28,11 @@ const NEVER_AN_AGENT: [&str; 67] = [
     "DeployDefinition",
     "ActivateVersion",
     "RetireVersion",
+    "ArchiveDefinition",
+    "UnarchiveDefinition",
+    "DeleteDefinition",
+    "DeleteVersion",
+    "DiffVersions",
     "PutAssistant",
     "PutDirectory",
     "GetDirectory",

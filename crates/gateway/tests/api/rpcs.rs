@@ -120,7 +120,7 @@ fn put(field: &'static str, value: impl Into<String>) -> impl Fn(&mut DynamicMes
 pub(crate) fn all() -> Vec<Rpc> {
     let rows: Vec<Rpc> = [
         definitions(),
-        retiring(),
+        definitions::rows(),
         assistants(),
         directory::rows(),
         webhooks::sources(),
@@ -172,6 +172,7 @@ macro_rules! ready {
 }
 
 mod cluster;
+mod definitions;
 pub(crate) mod directory;
 mod export;
 mod mail;
@@ -241,26 +242,6 @@ fn definitions() -> Vec<Rpc> {
             },
         },
     ]
-}
-
-/// The call that excludes a version from new sessions.
-fn retiring() -> Vec<Rpc> {
-    let name = Some(("name", Kind::Version));
-    vec![Rpc {
-        method: "RetireVersion",
-        name,
-        ready: ready!(|harness| {
-            let first = harness.deploy(&named(&harness.fresh("process"))).await;
-            let source = named(first.name.split('/').nth(3).expect("the definition's name"));
-            harness.deploy(&source.replace("Is it ready?", "Is it all ready?")).await;
-            harness.deploy(&source.replace("Is it ready?", "Is all ready?")).await;
-            v1::RetireVersionRequest { name: first.name, ..v1::RetireVersionRequest::default() }
-        }),
-        other: |message| {
-            let second = text(message, "name").replace("/versions/1", "/versions/2");
-            set(message, "name", Value::String(second));
-        },
-    }]
 }
 
 fn assistants() -> Vec<Rpc> {

@@ -222,6 +222,25 @@ async fn work_of_a_worker_that_is_lost_goes_to_another_and_is_no_attempt() {
     harness.node.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_may_be_any_json_and_names_a_transition_only_where_there_is_one() {
+    let harness = Harness::start().await;
+    let (_, queue) = harness.owing().await;
+    let item = one(&harness, &queue).await;
+    assert_eq!((item.exits.as_slice(), item.model.as_str()), (&[][..], ""));
+    let named = v1::CompleteWorkRequest { next: "done".into(), ..done(&item) };
+    let outcome = harness.attempt::<v1::CompleteWorkResponse>("worker", "CompleteWork", &named).await;
+    refused(outcome.map(drop), "TRANSITION_ILLEGAL");
+    let text = || Some(prost_types::Value { kind: Some(prost_types::value::Kind::StringValue("3".into())) });
+    let both = v1::CompleteWorkRequest { result: result("sum", "3"), value: text(), ..done(&item) };
+    let outcome = harness.attempt::<v1::CompleteWorkResponse>("worker", "CompleteWork", &both).await;
+    refused(outcome.map(drop), "FIELD_INVALID");
+    let bare = v1::CompleteWorkRequest { value: text(), ..done(&item) };
+    let reply: v1::CompleteWorkResponse = harness.ask("worker", "CompleteWork", &bare).await;
+    assert_eq!((reply.accepted, reply.reason.as_str()), (false, "SCHEMA_VIOLATION"), "{reply:?}");
+    harness.node.end().await;
+}
+
 /// The next attempt at the same work, after this one has failed.
 async fn after_failing(
     harness: &Harness,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use switchward_machine::{
     Act, ActKind, Ask, Ending, Exit, GateIx, GateKind, GateSpec, Machine, Meta, Node, NodeIx, Opening,
-    Outcome, Policy, StatusWords, Target, Trigger,
+    Outcome, Policy, StatusWords, Target, Templates, Trigger,
 };
 
 /// Names with a special meaning in one of the languages.
@@ -78,6 +78,10 @@ fn machine(name: &str, nodes: Vec<Node>) -> Machine {
         inputs: Vec::new(),
         reserved_keys: Vec::new(),
         callees: Vec::new(),
+        data_schema: None,
+        initial: Vec::new(),
+        model: None,
+        templates: Templates::Lenient,
     }
 }
 

@@ -3,7 +3,7 @@
 use switchward_machine::{
     Act, ActKind, Boundary, Callee, CalleeIx, CalleeKind, Decision, Ending, Exit, GateIx, GateKind, GateSpec,
     Gives, Kids, Machine, Meta, NoExit, Node, NodeIx, Opening, Outcome, Policy, Port, Resolve, Spawn,
-    StatusWords, Target, Trigger, Wait, WaitOn,
+    StatusWords, Target, Templates, Trigger, Wait, WaitOn,
 };
 
 use switchward_graph::limits::VERTICES_MAX;
@@ -26,6 +26,10 @@ fn machine(nodes: Vec<Node>) -> Machine {
         inputs: Vec::new(),
         reserved_keys: Vec::new(),
         callees: Vec::new(),
+        data_schema: None,
+        initial: Vec::new(),
+        model: None,
+        templates: Templates::Lenient,
     }
 }
 

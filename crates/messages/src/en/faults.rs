@@ -1,6 +1,6 @@
 //! What has gone wrong in a run or in its work, and why a value is not written or does not go out.
 
-use switchward_machine::EndReason;
+use switchward_machine::{EndReason, FaultCode};
 use switchward_state::limits::{
     CALL_DEPTH_MAX, DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_KEY_BYTES_MAX, DATA_KEYS_MAX, EFFECTS_BYTES_MAX,
     EFFECTS_MAX, EFFECTS_TURN_MAX, ITEMS_MAX, LEASES_LAPSED_MAX, MAILS_OF_DAY_MAX, OPS_MAX, OUTBOX_BYTES_MAX,
@@ -31,6 +31,29 @@ pub fn end_comment(comment: &EndComment) -> String {
         EndComment::Written(text) => text.clone(),
         EndComment::Fault(of_run) => fault(of_run),
         EndComment::RemovedAfterBackup => REMOVED_AFTER_BACKUP.to_owned(),
+    }
+}
+
+/// What to do about a run that has failed for this reason.
+#[must_use]
+pub fn remedy(reason: EndReason) -> &'static str {
+    match reason {
+        EndReason::PortUnconnected => "add a transition for the port to the definition",
+        EndReason::DrainLimit => "break the loop in the definition",
+        EndReason::NoTransition => {
+            "add a transition without a guard, or write what one of the guards requires"
+        }
+        EndReason::Fault(code) => match code {
+            FaultCode::Operation => "correct the operation in the definition, or the data that it reads",
+            FaultCode::Recipients => "correct the address in the definition, or the directory",
+            FaultCode::OutboxLimit => "let the definition send less at one time",
+            FaultCode::Template => "correct the template, or write what it reads first",
+            FaultCode::Guard => "correct the guard in the definition",
+            FaultCode::WorkError => "read what the worker reports, and start again when it can do the work",
+            FaultCode::BadResult => "correct the worker, or what the definition lets it write",
+            FaultCode::LeaseLimit => "find out why workers stop at this work",
+            FaultCode::Child => "look at the runs that were called",
+        },
     }
 }
 
@@ -91,6 +114,7 @@ fn cause(cause: &FaultCause) -> String {
         FaultCause::DataFull { key, state } => data_full(key, state),
         FaultCause::Recipients(problem) => recipients_problem(problem),
         FaultCause::Outbox(excess) => outbox_excess(*excess),
+        FaultCause::AbsentValue { path } => format!("{path} has no value, and a template needs it"),
         FaultCause::NoInputObject => "the input of a work item must be an object".to_owned(),
         FaultCause::Worker(failure) => work_failure(failure),
         FaultCause::Result(problem) => result_problem(problem),
@@ -103,6 +127,9 @@ fn cause(cause: &FaultCause) -> String {
         FaultCause::Ended { comment } => comment.clone(),
         FaultCause::Unconnected { port, state } => {
             format!("no transition leads from the port {} of {state}", port.word())
+        }
+        FaultCause::NoTransition { state } => {
+            format!("no transition of {state} can be taken: the guard of each one is false")
         }
         FaultCause::Drain { states, more: 0 } => states.join(" -> "),
         FaultCause::Drain { states, more } => format!("{} -> ... and {more} more", states.join(" -> ")),
@@ -135,6 +162,8 @@ pub(super) fn write_problem(problem: &WriteProblem) -> String {
         WriteProblem::TooLarge { key } => {
             format!("{key:?} would make the data larger than {DATA_BYTES_MAX} bytes")
         }
+        WriteProblem::NotDeclared { key } => format!("{key:?} is not among the writes of this state"),
+        WriteProblem::Schema { diagnostic, .. } => format!("the data would break their schema: {diagnostic}"),
     }
 }
 
@@ -197,5 +226,19 @@ fn result(problem: &ResultProblem) -> String {
             format!("/workflows/{at} is in the list twice: {name}")
         }
         ResultProblem::NoPort => "/port must be one of the ports".to_owned(),
+        ResultProblem::Schema { diagnostic } => diagnostic.clone(),
+        ResultProblem::NextUnknown { next, exits } if exits.is_empty() => {
+            format!("the result names the transition {next:?}, but this state lets no worker name one")
+        }
+        ResultProblem::NextUnknown { next, exits } => {
+            format!("this state has no transition {next:?}: name one of {}", exits.join(", "))
+        }
+        ResultProblem::NextMissing { exits } => {
+            format!("the result names no transition: name one of {}", exits.join(", "))
+        }
+        ResultProblem::NextClash { inside, beside } => {
+            format!("the result names the transition {inside:?}, and the call {beside:?}: name one")
+        }
+        ResultProblem::NextGuard { next } => format!("the guard of the transition {next:?} is false"),
     }
 }

@@ -54,6 +54,9 @@ pub fn facts(session: &Session, id: SessionId, gate: &GateFacts<'_>, medium: Med
     }
     let state = gate.node().map_or("", |node| node.name.as_str());
     fact("Process", &format!("{} v{}, {state}", session.definition, session.version), false);
+    if open.head.run != session.root {
+        fact("Run", &open.head.run.0.to_string(), false);
+    }
     fact("Session", &session.key.clone().unwrap_or_else(|| id.to_string()), false);
     fact("Asked by", &format!("{} at {}", open.body.requester, at(open.head.at)), false);
     if let Some(asked) = asked.filter(|asked| asked.round > 0) {

@@ -39,6 +39,9 @@ pub fn refusal(rejection: &Rejection) -> String {
         | Reason::SchemaViolation
         | Reason::DefinitionInvalid
         | Reason::AnswerNotAllowed
+        | Reason::TransitionIllegal
+        | Reason::WriteNotDeclared
+        | Reason::GuardNotMet
         | Reason::ApprovalPending
         | Reason::NoSuchWorkflow
         | Reason::RetryExhausted
@@ -46,6 +49,8 @@ pub fn refusal(rejection: &Rejection) -> String {
         | Reason::EventSourceNotAllowed
         | Reason::RoleNotAllowed
         | Reason::VersionRetired
+        | Reason::DefinitionArchived
+        | Reason::DefinitionInUse
         | Reason::LeaseLost
         | Reason::AlreadyExists
         | Reason::MachineMissing

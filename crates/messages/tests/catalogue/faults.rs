@@ -1,7 +1,9 @@
 //! What goes wrong in runs and in work. Compared with `expected/`.
 
 use crate::support::{entry, same};
-use switchward_messages::{end_comment, fault, public_value, result_problem, work_problem};
+use std::collections::BTreeSet;
+use switchward_machine::{EndReason, FaultCode};
+use switchward_messages::{end_comment, fault, public_value, remedy, result_problem, work_problem};
 use switchward_state::PublicValue;
 use switchward_state::limits::RESULT_SHOWN_BYTES_MAX;
 use switchward_state::run::{EndComment, FaultCause, ResultProblem};
@@ -33,6 +35,15 @@ fn a_fault_has_the_same_words_wherever_it_is_shown() {
     assert_eq!(end_comment(&EndComment::default()), "");
     let removed = EndComment::RemovedAfterBackup;
     assert_eq!(public_value(&PublicValue::from(&removed)), end_comment(&removed));
+}
+
+#[test]
+fn every_end_has_a_remedy_of_its_own() {
+    let own = [EndReason::PortUnconnected, EndReason::DrainLimit, EndReason::NoTransition];
+    let all: Vec<EndReason> = own.into_iter().chain(FaultCode::ALL.map(EndReason::Fault)).collect();
+    let remedies: BTreeSet<&str> = all.iter().map(|reason| remedy(*reason)).collect();
+    assert_eq!(remedies.len(), all.len());
+    assert!(remedies.iter().all(|text| !text.is_empty() && !text.ends_with('.')));
 }
 
 #[test]

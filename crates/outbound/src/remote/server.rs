@@ -97,7 +97,9 @@ fn channel_of(kind: WorkKind) -> Option<JobChannel> {
         WorkKind::Extract | WorkKind::Judge | WorkKind::Classify | WorkKind::Intent => {
             Some(JobChannel::Model)
         }
-        WorkKind::Agent | WorkKind::Delegate => None,
+        WorkKind::Agent | WorkKind::Delegate | WorkKind::Tool | WorkKind::Interaction | WorkKind::Script => {
+            None
+        }
     }
 }
 

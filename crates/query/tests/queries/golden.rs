@@ -7,15 +7,15 @@ use switchward_machine::{
 };
 use switchward_query::{
     ApprovalQuery, Bounds, CatalogueQuery, CheckLedger, CheckMailToken, CheckRemoved, CheckReplyToken,
-    Compared, DeliveryQuery, ExplainCall, ExportQuery, FindLinkedGate, FindWebhookSource, FiredTimers,
-    GetAnswered, GetApiKey, GetAssistant, GetDefinition, GetEffect, GetExportPart, GetFirstTimer, GetGate,
-    GetHistory, GetHistoryBefore, GetMachine, GetMachines, GetMailKeys, GetMailRetention, GetMissed,
-    GetNextSession, GetRemains, GetSession, GetShardTenant, GetSourceVersion, GetStarter, GetTenant,
-    GetTenantNumbered, GetTenantRecord, GetVersion, GetWebhookSource, GetWork, HasTenant, HistoryFrom,
-    ListApiKeys, ListAssistants, ListChanged, ListDefinitions, ListEffects, ListGates, ListReady,
-    ListSessions, ListTenantChanges, ListTenantNames, ListTenants, ListTenantsHeld, ListWebhookSources,
-    PinDefinitions, PolicyQuery, Query, SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm,
-    WorkQuery,
+    Compared, DeliveryQuery, ExplainCall, ExportQuery, FindLinkedGate, FindUses, FindWebhookSource,
+    FiredTimers, GetAnswered, GetApiKey, GetAssistant, GetDefinition, GetEffect, GetExportPart,
+    GetFirstTimer, GetGate, GetHistory, GetHistoryBefore, GetMachine, GetMachines, GetMailKeys,
+    GetMailRetention, GetMissed, GetNextSession, GetRemains, GetSession, GetShardTenant, GetSourceVersion,
+    GetStarter, GetTenant, GetTenantNumbered, GetTenantRecord, GetVersion, GetWebhookSource, GetWork,
+    HasTenant, HistoryFrom, ListApiKeys, ListAssistants, ListChanged, ListDefinitions, ListEffects,
+    ListGates, ListPinned, ListReady, ListSessions, ListTenantChanges, ListTenantNames, ListTenants,
+    ListTenantsHeld, ListWebhookSources, PinDefinitions, PolicyQuery, Query, SessionQuery, ShowGate,
+    ShowSession, TenantQuery, TimeTerm, WorkQuery,
 };
 use switchward_state::approval::{MailKey, MailToken, TokenUse};
 use switchward_state::catalogue::Settings;
@@ -102,6 +102,15 @@ fn sessions() -> Vec<(&'static str, Query)> {
             "session.machines",
             SessionQuery::Machines(GetMachines { tenant, session, runs: vec![RunId(1), RunId(2)] }),
         ),
+        (
+            "session.pinned",
+            SessionQuery::ListPinned(ListPinned {
+                tenant,
+                status: Status::Waiting,
+                definition: "deploy-gate".into(),
+                version: Some(3),
+            }),
+        ),
     ]
     .map(|(of, query)| (of, Query::Session(query)))
     .to_vec()
@@ -186,6 +195,7 @@ fn policies() -> Vec<(&'static str, Query)> {
         args: Args::parse(b"{\"to\": \"kim@example.com\"}").unwrap(),
         estimate: Some(Micros(1_500)),
         now: Time(12),
+        address: None,
     };
     let rule = LedgerRule {
         process: "deploy-gate".into(),
@@ -213,7 +223,15 @@ fn catalogue() -> Vec<(&'static str, Query)> {
         ("catalogue.definition", CatalogueQuery::Definition(GetDefinition { tenant, name: name.clone() })),
         (
             "catalogue.definitions",
-            CatalogueQuery::ListDefinitions(ListDefinitions { tenant, bounds: bounds() }),
+            CatalogueQuery::ListDefinitions(ListDefinitions { tenant, bounds: bounds(), archived: false }),
+        ),
+        (
+            "catalogue.definitions_archived",
+            CatalogueQuery::ListDefinitions(ListDefinitions { tenant, bounds: bounds(), archived: true }),
+        ),
+        (
+            "catalogue.uses",
+            CatalogueQuery::Uses(FindUses { tenant, name: name.clone(), version: Some(3), bounds: bounds() }),
         ),
         ("catalogue.version", CatalogueQuery::Version(GetVersion { tenant, name: name.clone(), number: 3 })),
         (

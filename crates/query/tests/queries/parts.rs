@@ -1,13 +1,14 @@
 //! Random values of what queries hold of settings, policies and endpoints.
 
 use serde_json::{Map, Value, json};
-use switchward_machine::{DeliveryReason, Limit, Micros, Period};
+use switchward_machine::{DeliveryReason, Limit, Micros, OpenId, Period, RunId};
 use switchward_state::catalogue::{DefaultEffect, DefaultSetIn, LinkAuth, Quotas, Settings};
 use switchward_state::delivery::{
     DeliveryDetail, DeliveryFailure, DisabledReason, Endpoint, EndpointHealth, EventProblem, FailureCode,
     SourceSecret,
 };
 use switchward_state::policy::{Args, LedgerRule};
+use switchward_state::run::RunAddress;
 use switchward_state::seal::SecretOf;
 use switchward_testkit::ring;
 
@@ -35,6 +36,14 @@ pub(crate) fn settings(draw: &mut Draw) -> Settings {
             bytes: draw.option(Draw::number),
             weight: draw.option(Draw::small),
         },
+    }
+}
+
+pub(crate) fn address(draw: &mut Draw) -> RunAddress {
+    RunAddress {
+        work: draw.option(|draw| OpenId(draw.number())),
+        run: draw.option(|draw| RunId(draw.small())),
+        node: draw.option(Draw::text),
     }
 }
 

@@ -3,14 +3,15 @@
 use switchward_machine::{Channel, GateKind, Micros, Status, WorkKind};
 use switchward_query::{
     ApprovalQuery, CatalogueQuery, CheckLedger, CheckMailToken, CheckRemoved, CheckReplyToken, Compared,
-    DeliveryQuery, ExplainCall, ExportQuery, FindLinkedGate, FindWebhookSource, FiredTimers, GetAnswered,
-    GetApiKey, GetAssistant, GetDefinition, GetEffect, GetExportPart, GetFirstTimer, GetGate, GetHistory,
-    GetHistoryBefore, GetMachine, GetMachines, GetMailKeys, GetMailRetention, GetMissed, GetNextSession,
-    GetRemains, GetSession, GetShardTenant, GetSourceVersion, GetStarter, GetTenant, GetTenantNumbered,
-    GetTenantRecord, GetVersion, GetWebhookSource, GetWork, HasTenant, HistoryFrom, ListApiKeys,
-    ListAssistants, ListChanged, ListDefinitions, ListEffects, ListGates, ListReady, ListSessions,
-    ListTenantChanges, ListTenantNames, ListTenants, ListTenantsHeld, ListWebhookSources, PinDefinitions,
-    PolicyQuery, Query, SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm, WorkQuery,
+    DeliveryQuery, ExplainCall, ExportQuery, FindLinkedGate, FindUses, FindWebhookSource, FiredTimers,
+    GetAnswered, GetApiKey, GetAssistant, GetDefinition, GetEffect, GetExportPart, GetFirstTimer, GetGate,
+    GetHistory, GetHistoryBefore, GetMachine, GetMachines, GetMailKeys, GetMailRetention, GetMissed,
+    GetNextSession, GetRemains, GetSession, GetShardTenant, GetSourceVersion, GetStarter, GetTenant,
+    GetTenantNumbered, GetTenantRecord, GetVersion, GetWebhookSource, GetWork, HasTenant, HistoryFrom,
+    ListApiKeys, ListAssistants, ListChanged, ListDefinitions, ListEffects, ListGates, ListPinned, ListReady,
+    ListSessions, ListTenantChanges, ListTenantNames, ListTenants, ListTenantsHeld, ListWebhookSources,
+    PinDefinitions, PolicyQuery, Query, SessionQuery, ShowGate, ShowSession, TenantQuery, TimeTerm,
+    WorkQuery,
 };
 use switchward_state::delivery::{EffectKind, EffectStatus};
 use switchward_state::{Due, Key, RequestId, Scope};
@@ -34,7 +35,7 @@ pub(crate) fn query(draw: &mut Draw) -> Query {
 
 fn session(draw: &mut Draw) -> SessionQuery {
     let (tenant, session) = (draw.tenant(), draw.session());
-    match draw.below(9) {
+    match draw.below(10) {
         0 => SessionQuery::Get(GetSession { tenant, session }),
         1 => SessionQuery::Show(ShowSession { tenant, session }),
         2 => SessionQuery::List(ListSessions {
@@ -56,6 +57,12 @@ fn session(draw: &mut Draw) -> SessionQuery {
             SessionQuery::History(GetHistory { tenant, session, from })
         }
         7 => SessionQuery::HistoryBefore(GetHistoryBefore { tenant, session, end: draw.number() }),
+        8 => SessionQuery::ListPinned(ListPinned {
+            tenant,
+            status: draw.pick(&Status::ALL),
+            definition: draw.text(),
+            version: draw.option(Draw::small),
+        }),
         _ => SessionQuery::Machines(GetMachines { tenant, session, runs: draw.list(Draw::run) }),
     }
 }
@@ -166,6 +173,7 @@ fn policy(draw: &mut Draw) -> PolicyQuery {
             args: parts::args(draw),
             estimate: draw.option(|draw| Micros(draw.number())),
             now: draw.time(),
+            address: draw.option(parts::address),
         }));
     }
     let (rules, estimate) = (draw.list(parts::ledger_rule), Micros(draw.number()));
@@ -174,14 +182,24 @@ fn policy(draw: &mut Draw) -> PolicyQuery {
 
 fn catalogue(draw: &mut Draw) -> CatalogueQuery {
     let (tenant, name) = (draw.tenant(), draw.text());
-    match draw.below(8) {
+    match draw.below(9) {
         0 => CatalogueQuery::Definition(GetDefinition { tenant, name }),
-        1 => CatalogueQuery::ListDefinitions(ListDefinitions { tenant, bounds: draw.bounds() }),
+        1 => CatalogueQuery::ListDefinitions(ListDefinitions {
+            tenant,
+            bounds: draw.bounds(),
+            archived: draw.coin(),
+        }),
         2 => CatalogueQuery::Version(GetVersion { tenant, name, number: draw.small() }),
         3 => CatalogueQuery::SourceVersion(GetSourceVersion { tenant, name, files: draw.digest() }),
         4 => CatalogueQuery::Machine(GetMachine { tenant, digest: draw.digest() }),
         5 => CatalogueQuery::Assistant(GetAssistant { tenant, name }),
         6 => CatalogueQuery::ListAssistants(ListAssistants { tenant, bounds: draw.bounds() }),
+        7 => CatalogueQuery::Uses(FindUses {
+            tenant,
+            name,
+            version: draw.option(Draw::small),
+            bounds: draw.bounds(),
+        }),
         _ => {
             let machines = draw.list(Draw::digest);
             CatalogueQuery::Pin(PinDefinitions { tenant, machines, definitions: draw.texts() })

@@ -23,6 +23,7 @@ pub(super) fn inner(tenant: TenantId, scope: Scope, body: Body) -> Command {
         actor: Actor::server(),
         settings: Settings::default(),
         trace: None,
+        address: None,
         body,
     }
 }

@@ -51,12 +51,12 @@ const OTHERS: [&str; 27] = [
 const KEYS: [&str; OTHERS.len() + GateVerb::WORDS.len()] = joined();
 const STEP: Shape = keys("a step", &KEYS);
 const ANSWER: Shape = keys("`answer`", &["state", "answer", "note"]);
-const TURN: Shape = keys("`turn`", &["text"]);
+const TURN: Shape = keys("`turn`", &["text", "node"]);
 const EMPTY: Shape = keys("this verb", &[]);
 /// `result` is for readers: the engine is not informed of what a tool returned, only of its success and its cost.
 const TOOL: Shape =
-    Shape { ignored: &["result"], ..keys("`tool`", &["name", "success", "cost_usd", "tokens"]) };
-const AUTHORIZE: Shape = keys("`authorize`", &["capability", "args", "est_cost_usd"]);
+    Shape { ignored: &["result"], ..keys("`tool`", &["name", "success", "cost_usd", "tokens", "node"]) };
+const AUTHORIZE: Shape = keys("`authorize`", &["capability", "args", "est_cost_usd", "node"]);
 const SEND: Shape = keys("`send_email`", &["from", "to", "cc", "bcc", "subject", "text"]);
 const USAGE: Shape = keys("`usage`", &["cost_usd", "tokens"]);
 const WORK: Shape =
@@ -131,7 +131,8 @@ fn verb(word: &str, key: &Key, value: &Node, report: &mut Report) -> Option<Verb
         }
         "turn" => {
             let fields = Fields::open(value, &TURN, report)?;
-            Some(Verb::Turn { text: some_text(&fields, "text", report).unwrap_or_default() })
+            let text = some_text(&fields, "text", report).unwrap_or_default();
+            Some(Verb::Turn { text, node: some_text(&fields, "node", report) })
         }
         "record" => record(value, report),
         "switch" => {
@@ -219,7 +220,8 @@ fn authorize(value: &Node, report: &mut Report) -> Option<Verb> {
     let args = fields.optional("args").map(values::json_bytes).unwrap_or_default();
     let estimate = fields.optional("est_cost_usd");
     let estimate = estimate.and_then(|node| values::reported(node, "`est_cost_usd`", report));
-    Some(Verb::Authorize(Authorize { capability: capability?, args, estimate }))
+    let node = some_text(&fields, "node", report);
+    Some(Verb::Authorize(Authorize { capability: capability?, args, estimate, node }))
 }
 
 fn send(value: &Node, report: &mut Report) -> Option<Verb> {
@@ -244,7 +246,8 @@ fn tool(value: &Node, report: &mut Report) -> Option<Verb> {
     let cost = fields.optional("cost_usd");
     let cost = cost.and_then(|node| values::reported(node, "`cost_usd`", report)).unwrap_or_default();
     let tokens = fields.optional("tokens").and_then(|node| values::tokens(node, report));
-    Some(Verb::Tool { name: name?, success, cost, tokens: tokens.unwrap_or_default() })
+    let node = some_text(&fields, "node", report);
+    Some(Verb::Tool { name: name?, success, cost, tokens: tokens.unwrap_or_default(), node })
 }
 
 fn usage(value: &Node, report: &mut Report) -> Option<Verb> {
@@ -262,7 +265,8 @@ fn work(value: &Node, report: &mut Report) -> Option<Verb> {
     let kind = WORKS.into_iter().find(|known| kind == Some(*known));
     let error = some_text(&fields, "error", report);
     let result = fields.optional("result").map(json);
-    if fields.optional("next").or(fields.optional("confidence")).is_some() {
+    let next = some_text(&fields, "next", report);
+    if fields.optional("confidence").is_some() {
         return Some(Verb::Elsewhere("work"));
     }
     let used = fields.optional("usage").and_then(|node| usage(node, report));
@@ -277,7 +281,7 @@ fn work(value: &Node, report: &mut Report) -> Option<Verb> {
         (Some(error), _) => Err(error),
         (None, result) => Ok(result.unwrap_or_default()),
     };
-    Some(Verb::Work(Work { node, kind, lost, ends, came, cost, tokens }))
+    Some(Verb::Work(Work { node, kind, lost, ends, came, next, cost, tokens }))
 }
 
 fn wait(value: &Node, report: &mut Report) -> Option<Verb> {

@@ -58,6 +58,7 @@ impl Player<'_> {
             actor: Actor::server(),
             settings: Settings::default(),
             trace: None,
+            address: None,
             body: Body::Catalogue(CatalogueCommand::CreateTenant(create)),
         };
         match self.system.submit(command)? {

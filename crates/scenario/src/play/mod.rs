@@ -14,6 +14,7 @@ use switchward_formats::{Finding, Report as Findings, document::Span};
 use switchward_machine::{SessionId, TenantId};
 use switchward_state::catalogue::Settings;
 use switchward_state::policy::Authorized;
+use switchward_state::run::RunAddress;
 use switchward_state::{Reason, Rejection};
 
 use crate::codes::FILE;
@@ -137,6 +138,8 @@ struct Player<'a> {
     /// All names in the catalogue, in order of publication.
     names: Vec<String>,
     session: Option<SessionId>,
+    /// The run that the current step is about, if it names one.
+    address: Option<RunAddress>,
     /// The number of requests so far; each has its own id.
     requests: u64,
     /// The decision about the session's last call.
@@ -157,6 +160,7 @@ impl<'a> Player<'a> {
             definition: None,
             names: Vec::new(),
             session: None,
+            address: None,
             requests: 0,
             last: None,
             before: 0,

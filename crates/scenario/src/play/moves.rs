@@ -6,7 +6,7 @@ use switchward_state::approval::{ApprovalCommand, RecordReply};
 use switchward_state::catalogue::Role;
 use switchward_state::delivery::{Draft, Outgoing};
 use switchward_state::policy::{Args, Authorize, PolicyCommand, RaiseCap, ReportCall, ReportUsage};
-use switchward_state::run::{Answer, EndTurn, RecordData, RecordEvent, RunCommand};
+use switchward_state::run::{Answer, EndTurn, RecordData, RecordEvent, RunAddress, RunCommand};
 use switchward_state::session::{Cancel, Pause, PostMessage, Resume, SessionCommand, SwitchRun};
 use switchward_state::{Actor, Body, Command, Reason, Rejection, Reply, RequestId, Scope};
 
@@ -32,7 +32,9 @@ impl Player<'_> {
             Verb::Message(text) => {
                 self.outsider_does(SessionCommand::PostMessage(PostMessage { text: text.clone() }))
             }
-            Verb::Turn { text } => self.by_agent(RunCommand::EndTurn(EndTurn { text: text.clone() })),
+            Verb::Turn { text, node } => {
+                self.by_agent_at(node.as_ref(), RunCommand::EndTurn(EndTurn { text: text.clone() }))
+            }
             Verb::Record(values) => {
                 self.by_agent(RunCommand::RecordData(RecordData { values: values.clone() }))
             }
@@ -51,14 +53,11 @@ impl Player<'_> {
             Verb::Email { from, text, authenticated } => self.email(from, text, *authenticated),
             Verb::Authorize(call) => self.authorize(call),
             Verb::SendEmail(draft) => self.send_email(draft),
-            Verb::Tool { name, success, cost, tokens } => {
-                self.by_agent(PolicyCommand::ReportCall(ReportCall {
-                    call_id: None,
-                    capability: Some(name.clone()),
-                    success: *success,
-                    cost: *cost,
-                    tokens: *tokens,
-                }))
+            Verb::Tool { name, success, cost, tokens, node } => {
+                let (call_id, capability) = (None, Some(name.clone()));
+                let (success, cost, tokens) = (*success, *cost, *tokens);
+                let report = ReportCall { call_id, capability, success, cost, tokens };
+                self.by_agent_at(node.as_ref(), PolicyCommand::ReportCall(report))
             }
             Verb::Usage { cost, tokens } => {
                 self.by_agent(PolicyCommand::ReportUsage(ReportUsage { cost: *cost, tokens: *tokens }))
@@ -111,6 +110,14 @@ impl Player<'_> {
         Ok(self.about_session(agent, body.into())?.map(|_| ()))
     }
 
+    /// The same about the run that stands at this node, or has this name; about the only active one if none is named.
+    fn by_agent_at(&mut self, node: Option<&String>, body: impl Into<Body>) -> Moved {
+        self.address = node.map(|node| RunAddress { node: Some(node.clone()), ..RunAddress::default() });
+        let moved = self.by_agent(body);
+        self.address = None;
+        moved
+    }
+
     /// The actor that brings external events, which an agent may not; the gates that they open are the agent's
     /// requests.
     pub(super) fn outside(&self) -> Actor {
@@ -157,7 +164,18 @@ impl Player<'_> {
         request: Option<RequestId>,
     ) -> Command {
         let (tenant, settings) = (self.tenant, self.settings);
-        Command { tenant, scope, request, expected_sequence: None, actor, settings, trace: None, body }
+        let address = self.address.clone();
+        Command {
+            tenant,
+            scope,
+            request,
+            expected_sequence: None,
+            actor,
+            settings,
+            trace: None,
+            address,
+            body,
+        }
     }
 
     pub(super) fn request(&mut self) -> RequestId {
@@ -174,14 +192,18 @@ impl Player<'_> {
                 return Ok(Err(Refusal::new(Reason::FieldInvalid, format!("the arguments {}", bad.0))));
             }
         };
-        self.asked(Authorize {
+        let node = call.node.clone();
+        self.address = node.map(|node| RunAddress { node: Some(node), ..RunAddress::default() });
+        let moved = self.asked(Authorize {
             capability: call.capability.clone(),
             args,
             estimate: call.estimate,
             call_id: self.call_id(),
             limits: None,
             mail: None,
-        })
+        });
+        self.address = None;
+        moved
     }
 
     /// Sends a mail, which is a call like any other.

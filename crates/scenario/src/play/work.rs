@@ -34,9 +34,14 @@ impl Player<'_> {
         };
         let (cost, tokens) = (work.cost, work.tokens);
         let body = match work.came.clone() {
-            Ok(result) => {
-                Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }))
-            }
+            Ok(result) => Body::Work(WorkCommand::Complete(CompleteWork {
+                item,
+                fence,
+                result,
+                cost,
+                tokens,
+                next: work.next.clone(),
+            })),
             Err(text) => {
                 let failure = WorkFailure::Reported { text };
                 Body::Work(WorkCommand::Fail(FailWork { item, fence, failure, cost, tokens, unknown: false }))

@@ -188,6 +188,7 @@ impl Harness {
             actor: Actor { subject: role.word().into(), role },
             settings: self.settings,
             trace: None,
+            address: None,
             body,
         };
         self.system.submit(command).unwrap().map_err(|no| no.reason.code().to_owned())

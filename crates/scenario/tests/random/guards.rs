@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
-use switchward_expr::{CmpOp, Path, compare, confirmed};
+use switchward_expr::{CmpOp, Fuel, Path, compare, confirmed};
 use switchward_machine::{Exit, Guard, Machine, RunId, Trigger};
 use switchward_state::Event;
 use switchward_state::run::RunEvent;
@@ -62,6 +62,7 @@ fn holds(guard: &Guard, known: &Known) -> Option<bool> {
         }
         Guard::Confirmed(phrases) => Some(confirmed(&known.said, phrases)),
         Guard::Seen(key) => Some(known.seen.contains(key)),
+        Guard::Logic(logic) => logic.holds(&known.data, &Fuel::unlimited()).ok(),
         Guard::Judge { .. } | Guard::Called { .. } => None,
     }
 }

@@ -25,6 +25,7 @@ const OF_EACH: usize = 24;
 
 /// Kinds of events that do not occur in these runs.
 const ABSENT: &[Absent] = &[
+    Absent { why: "no result names an exit: crates/engine/tests/contracts.rs", kinds: &["Run.Deferred.Try"] },
     Absent {
         why: "no server joins another: crates/engine/tests/servers.rs and the tests of shards",
         kinds: &["Catalogue.ClusterChanged", "Catalogue.LevelRaised", "Catalogue.VotersPlaced"],
@@ -96,7 +97,11 @@ const ABSENT: &[Absent] = &[
             "Catalogue.KeyRevoked",
             "Catalogue.TenantChanged",
             "Catalogue.Tenants.",
+            "Catalogue.Versions.Archived",
+            "Catalogue.Versions.DefinitionDeleted",
+            "Catalogue.Versions.Deleted",
             "Catalogue.Versions.Retired",
+            "Catalogue.Versions.Unarchived",
         ],
     },
 ];

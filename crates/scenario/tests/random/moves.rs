@@ -276,6 +276,7 @@ impl Harness {
             actor: Actor { subject: who.into(), role },
             settings: Settings::default(),
             trace: None,
+            address: None,
             body,
         };
         self.system.submit(command).map_err(broken)
@@ -697,7 +698,7 @@ impl Written {
                     seen.add(format!("guard {guard}"));
                 }
             }
-            Trigger::Answer(_) => {}
+            Trigger::Answer(_) | Trigger::Agent(_) => {}
         }
         if exit.hold.is_some() {
             seen.add("exit held".into());

@@ -102,7 +102,7 @@ pub(crate) fn check<'m>(events: &[Event], machine: impl Fn(RunId) -> &'m Machine
             && parts.contains_key(gate)
         {
             return Err(format!("{event:?}, but its gate takes no decision"));
-        } else if let Event::Run(RunEvent::Wrote { run, key, value: Json(value), by }) = event
+        } else if let Event::Run(RunEvent::Wrote { run, key, value: Json(value), by, .. }) = event
             && key == "tasks"
             && *by == Writer::Person
         {

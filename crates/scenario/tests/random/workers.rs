@@ -42,7 +42,7 @@ pub(crate) fn command(rng: &mut Rng, open: &[(OpenId, WorkKind)], leases: &[(Ope
         }
         _ => {
             let result = result(rng, kind.unwrap_or(WorkKind::Agent));
-            Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }))
+            Body::Work(WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens, next: None }))
         }
     })
 }
@@ -52,7 +52,9 @@ fn result(rng: &mut Rng, kind: WorkKind) -> Value {
         return value(rng);
     }
     match kind {
-        WorkKind::Agent => json!({ "free": value(rng) }),
+        WorkKind::Agent | WorkKind::Tool | WorkKind::Interaction | WorkKind::Script => {
+            json!({ "free": value(rng) })
+        }
         WorkKind::Extract => match rng.below(7) {
             0 => json!({ "title": "T", "free": null }),
             1 => json!({ "free": 3, "tags": ["a"] }),

@@ -39,6 +39,7 @@ pub(crate) fn command(tenant: TenantId, scope: Scope, request: Option<&str>, bod
         actor: Actor { subject: "agent-1".into(), role: Role::Agent },
         settings: Settings::default(),
         trace: None,
+        address: None,
         body,
     }
 }

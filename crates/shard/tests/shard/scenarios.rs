@@ -145,6 +145,7 @@ impl System for Voters {
                     actor: Actor::server(),
                     settings: Settings::default(),
                     trace: None,
+                    address: None,
                     body: Body::Session(SessionCommand::Sweep(Sweep { key: due.key })),
                 };
                 let shard = self.cluster().all().nth(at).expect("the row was found in this shard");

@@ -132,6 +132,7 @@ fn command(scope: Scope, request: Option<&str>, body: Body) -> Command {
         actor: Actor { subject: "agent-1".into(), role: Role::Agent },
         settings: Settings::default(),
         trace: None,
+        address: None,
         body,
     }
 }

@@ -434,6 +434,9 @@ pub struct Call {
     /// The limited rules that counted it.
     #[cbor(n(5), default, skip_if = "Vec::is_empty")]
     pub rules: Vec<LedgerRule>,
+    /// The run that calls; `None` if it was permitted before a session had several.
+    #[n(6)]
+    pub run: Option<RunId>,
 }
 
 /// An approved call that is not yet made. Stored form.

@@ -1,7 +1,10 @@
 //! Tenants, keys, definitions, and the machines that a shard knows.
 
+use switchward_machine::Time;
+
 use crate::catalogue::{
-    AssistantFact, CatalogueEvent, ClusterMap, Definition, Retired, Tenancy, TenantFact, Version, VersionFact,
+    AssistantFact, CatalogueEvent, ClusterMap, Definition, Disposal, Retired, Tenancy, TenantFact, Version,
+    VersionFact,
 };
 use crate::limits::TENANT_CHANGES_MAX;
 use crate::{Key, Row, Scope, Site, ViewError, WriteRows};
@@ -31,17 +34,7 @@ pub(crate) fn apply(
             deployed(rows, site, name, format, version)?;
             rows.put(Key::machine(site.tenant, version.machine), Row::Machine(machine.clone()));
         }
-        CatalogueEvent::Versions(VersionFact::Activated { name, number }) => {
-            let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
-            definition.active = Some(*number);
-            definition.retired.retain(|retired| retired.number != *number);
-            definition.updated = site.at;
-        }
-        CatalogueEvent::Versions(VersionFact::Retired { name, number, by }) => {
-            let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
-            definition.retired.push(Retired { number: *number, at: site.at, by: by.clone() });
-            definition.updated = site.at;
-        }
+        CatalogueEvent::Versions(fact) => of_versions(rows, site, fact)?,
         CatalogueEvent::Assistants(AssistantFact::Put { assistant, machine }) => {
             rows.put(Key::assistant(site.tenant, &assistant.name), Row::Assistant(assistant.clone()));
             rows.put(Key::machine(site.tenant, assistant.machine), Row::Machine(machine.clone()));
@@ -87,6 +80,66 @@ fn of_tenant(rows: &mut dyn WriteRows, site: &Site<'_>, fact: &TenantFact) -> Re
     Ok(())
 }
 
+/// Which versions new sessions use, and which exist.
+fn of_versions(rows: &mut dyn WriteRows, site: &Site<'_>, fact: &VersionFact) -> Result<(), ViewError> {
+    let (VersionFact::Activated { name, .. }
+    | VersionFact::Retired { name, .. }
+    | VersionFact::Archived { name, .. }
+    | VersionFact::Unarchived { name }
+    | VersionFact::Deleted { name, .. }
+    | VersionFact::DefinitionDeleted { name, .. }) = fact;
+    let definition = rows.definition_at_mut(&Key::definition(site.tenant, name))?;
+    definition.updated = site.at;
+    match fact {
+        VersionFact::Activated { number, .. } => {
+            definition.active = Some(*number);
+            definition.retired.retain(|retired| retired.number != *number);
+        }
+        VersionFact::Retired { number, by, .. } => {
+            definition.retired.push(Retired { number: *number, at: site.at, by: by.clone() });
+        }
+        VersionFact::Archived { by, .. } => {
+            definition.archived = Some(Disposal { at: site.at, by: by.clone() });
+        }
+        VersionFact::Unarchived { .. } => definition.archived = None,
+        VersionFact::Deleted { versions, machines, .. } => {
+            let gone = |number| versions.iter().any(|version| version.number == number);
+            definition.retired.retain(|retired| !gone(retired.number));
+            for version in versions {
+                rows.delete(Key::version(site.tenant, name, version.number));
+                rows.delete(Key::source(site.tenant, name, version.source));
+            }
+            for machine in machines {
+                rows.delete(Key::machine(site.tenant, *machine));
+            }
+        }
+        VersionFact::DefinitionDeleted { by, .. } => {
+            let tombstone = Definition {
+                deleted: Some(Disposal { at: site.at, by: by.clone() }),
+                ..fresh(name, &definition.format, definition.latest, site.at)
+            };
+            *definition = tombstone;
+        }
+    }
+    Ok(())
+}
+
+/// A definition that has no version.
+fn fresh(name: &str, format: &str, latest: u32, at: Time) -> Definition {
+    Definition {
+        name: name.to_owned(),
+        format: format.to_owned(),
+        active: None,
+        latest,
+        created: at,
+        updated: at,
+        policies: Vec::new(),
+        retired: Vec::new(),
+        archived: None,
+        deleted: None,
+    }
+}
+
 fn deployed(
     rows: &mut dyn WriteRows,
     site: &Site<'_>,
@@ -95,18 +148,10 @@ fn deployed(
     version: &Version,
 ) -> Result<(), ViewError> {
     let key = Key::definition(site.tenant, name);
-    if rows.definition_at(&key)?.is_none() {
-        let fresh = Definition {
-            name: name.to_owned(),
-            format: format.to_owned(),
-            active: None,
-            latest: 0,
-            created: site.at,
-            updated: site.at,
-            policies: Vec::new(),
-            retired: Vec::new(),
-        };
-        rows.put(key.clone(), Row::Definition(fresh));
+    let known = rows.definition_at(&key)?.map(|known| (known.latest, known.deleted.is_some()));
+    if known.is_none_or(|(_, deleted)| deleted) {
+        let latest = known.map_or(0, |(latest, _)| latest);
+        rows.put(key.clone(), Row::Definition(fresh(name, format, latest, site.at)));
     }
     let definition = rows.definition_at_mut(&key)?;
     definition.latest = version.number;

@@ -83,6 +83,12 @@ pub enum CatalogueCommand {
     /// Other servers are to vote in a group.
     #[n(22)]
     AssignVoters(#[n(0)] AssignVoters),
+    /// A definition is put out of use, or used again.
+    #[n(23)]
+    ArchiveDefinition(#[n(0)] ArchiveDefinition),
+    /// A definition, or a version of it, is deleted.
+    #[n(24)]
+    DeleteDefinition(#[n(0)] DeleteDefinition),
 }
 
 impl CatalogueCommand {
@@ -109,6 +115,8 @@ impl CatalogueCommand {
             Self::RevokeKey(_) => CommandTraits::of(ScopeKind::Catalogue, AdmissionClass::Ends),
             Self::PutQuotas(_)
             | Self::DeleteAssistant(_)
+            | Self::ArchiveDefinition(_)
+            | Self::DeleteDefinition(_)
             | Self::FoundCluster(_)
             | Self::JoinServer(_)
             | Self::SetServerState(_)
@@ -146,7 +154,9 @@ impl CatalogueCommand {
             | Self::SetServerState(_)
             | Self::RecordTransfers(_)
             | Self::RaiseLevel(_)
-            | Self::AssignVoters(_) => 0,
+            | Self::AssignVoters(_)
+            | Self::ArchiveDefinition(_)
+            | Self::DeleteDefinition(_) => 0,
         }
     }
 }
@@ -301,6 +311,34 @@ pub struct RetireVersion {
     /// The version, which must not be the active one.
     #[n(1)]
     pub version: u32,
+    /// What the caller saw, see [`Definition::etag`](crate::catalogue::Definition::etag); empty if any will do.
+    #[n(2)]
+    pub etag: String,
+}
+
+/// A definition is put out of use, or used again.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct ArchiveDefinition {
+    /// The definition.
+    #[n(0)]
+    pub name: String,
+    /// Whether it is archived from now on.
+    #[n(1)]
+    pub archived: bool,
+    /// What the caller saw, see [`Definition::etag`](crate::catalogue::Definition::etag); empty if any will do.
+    #[n(2)]
+    pub etag: String,
+}
+
+/// A definition, or a version of it, is deleted. The sender has made sure that no session is pinned to it.
+#[derive(Debug, Clone, PartialEq, Encode, Decode)]
+pub struct DeleteDefinition {
+    /// The definition, which must be archived if it is deleted as a whole.
+    #[n(0)]
+    pub name: String,
+    /// The version, which must be retired; `None`: the definition with all of them.
+    #[n(1)]
+    pub version: Option<u32>,
     /// What the caller saw, see [`Definition::etag`](crate::catalogue::Definition::etag); empty if any will do.
     #[n(2)]
     pub etag: String,

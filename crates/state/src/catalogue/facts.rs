@@ -2,7 +2,7 @@
 
 use minicbor::{CborLen, Decode, Encode};
 use std::sync::Arc;
-use switchward_machine::{Machine, TenantId};
+use switchward_machine::{Digest, Machine, TenantId};
 
 use crate::catalogue::{Assistant, Tenancy, TenantChange};
 
@@ -54,6 +54,57 @@ pub enum VersionFact {
         #[n(2)]
         by: String,
     },
+    /// They use no version of this definition from now on.
+    #[n(2)]
+    Archived {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// The subject of the credential that archived it.
+        #[n(1)]
+        by: String,
+    },
+    /// They use the definition again.
+    #[n(3)]
+    Unarchived {
+        /// The definition.
+        #[n(0)]
+        name: String,
+    },
+    /// Versions exist no more.
+    #[n(4)]
+    Deleted {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// Those that go, in the order of their numbers.
+        #[n(1)]
+        versions: Vec<DeletedVersion>,
+        /// What they compiled to, without the machines that other versions compiled to as well.
+        #[n(2)]
+        machines: Vec<Digest>,
+    },
+    /// A definition without versions exists no more. Its name keeps the number of its last version.
+    #[n(5)]
+    DefinitionDeleted {
+        /// The definition.
+        #[n(0)]
+        name: String,
+        /// The subject of the credential that deleted it.
+        #[n(1)]
+        by: String,
+    },
+}
+
+/// What is left of a version: its number, which is never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct DeletedVersion {
+    /// Its number, from 1.
+    #[n(0)]
+    pub number: u32,
+    /// The digest of its files.
+    #[n(1)]
+    pub source: Digest,
 }
 
 /// A fact about a tenant as a whole. Stored form.

@@ -35,6 +35,10 @@ pub struct Finding {
     /// The definition that is called here: the finding holds only if the catalogue lacks it. `None` if it holds in any case.
     #[n(9)]
     pub lacking: Option<String>,
+    /// The definition that is called here: the finding holds only if the catalogue has archived it. `None` if it holds in
+    /// any case.
+    #[n(10)]
+    pub archived: Option<String>,
 }
 
 /// Whether a finding prevents the deployment.

@@ -24,21 +24,21 @@ mod usage;
 
 pub use command::CatalogueCommand;
 pub use command::{
-    ActivateVersion, CreateKey, CreateTenant, DeleteAssistant, DeleteTenant, Deploy, EnsureTenancy,
-    InstallMachine, InstallTenancy, PutAssistant, PutDirectory, PutRetention, Reseal, RetireVersion,
-    RevokeKey, UpdateTenant,
+    ActivateVersion, ArchiveDefinition, CreateKey, CreateTenant, DeleteAssistant, DeleteDefinition,
+    DeleteTenant, Deploy, EnsureTenancy, InstallMachine, InstallTenancy, PutAssistant, PutDirectory,
+    PutRetention, Reseal, RetireVersion, RevokeKey, UpdateTenant,
 };
 pub use directory::{Directory, DirectoryEntry};
 pub use directory_index::DirectoryIndex;
 pub use directory_warning::{DirectoryList, DirectoryWarning};
 pub use event::CatalogueEvent;
 pub use event_binding::EventBinding;
-pub use facts::{AssistantFact, TenantFact, VersionFact};
+pub use facts::{AssistantFact, DeletedVersion, TenantFact, VersionFact};
 pub use finding::{Finding, FindingSeverity};
 pub use quotas::{PutQuotas, Quota, Quotas};
 pub use role::Role;
 pub(crate) use rows::etag;
-pub use rows::{ApiKey, Assistant, Definition, Retired, SourceFile, Tenant, Version};
+pub use rows::{ApiKey, Assistant, Definition, Disposal, Retired, SourceFile, Tenant, Version};
 pub use servers::{
     AssignVoters, BucketMap, BucketRange, ClusterChange, ClusterMap, FIRST_EPOCH, FoundCluster,
     GroupReplicas, JoinServer, LeaderTransfer, MapEpochs, RaiseLevel, RecordTransfers, Server, ServerState,

@@ -101,6 +101,24 @@ pub struct Definition {
     /// The versions that no session starts with any more, in the order in which they were retired.
     #[cbor(n(6), default, skip_if = "Vec::is_empty")]
     pub retired: Vec<Retired>,
+    /// When it was archived, and by whom: no session starts with any of its versions. `None`: it is in use.
+    #[n(7)]
+    pub archived: Option<Disposal>,
+    /// When it was deleted, and by whom. The row of a deleted definition stays, so that no number of a version is used a
+    /// second time; the definition does not exist for anybody.
+    #[n(8)]
+    pub deleted: Option<Disposal>,
+}
+
+/// That a definition was archived or deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Disposal {
+    /// When.
+    #[n(0)]
+    pub at: Time,
+    /// The subject of the credential that did it.
+    #[n(1)]
+    pub by: String,
 }
 
 /// A version that no session starts with any more.

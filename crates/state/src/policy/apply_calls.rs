@@ -1,5 +1,7 @@
 //! Calls, grants and what is used.
 
+use switchward_machine::RunId;
+
 use crate::limits::TOOLS_NOTED_MAX;
 use crate::policy::{PolicyEvent, PolicyFact, apply_ledger};
 use crate::session::Session;
@@ -18,8 +20,8 @@ pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &PolicyEve
                 rows.put(Key::call(site.tenant, site.session()?, *number), Row::Call(call.clone()));
             }
         }
-        PolicyEvent::CallReported { number, capability, success } => {
-            called(rows, site, capability, *success)?;
+        PolicyEvent::CallReported { number, capability, success, run } => {
+            called(rows, site, *run, capability, *success)?;
             if let Some(number) = number {
                 forget(rows, site, *number)?;
             }
@@ -75,15 +77,28 @@ fn forget(rows: &mut dyn WriteRows, site: &Site<'_>, number: u64) -> Result<(), 
     Ok(())
 }
 
-/// Notes for the active leaf that a tool was called at its node.
-fn called(rows: &mut dyn WriteRows, site: &Site<'_>, tool: &str, success: bool) -> Result<(), ViewError> {
+/// Notes for a run that a tool was called at its node; if none is named, for the first active leaf.
+fn called(
+    rows: &mut dyn WriteRows,
+    site: &Site<'_>,
+    run: Option<RunId>,
+    tool: &str,
+    success: bool,
+) -> Result<(), ViewError> {
     let session = rows.session_at_mut(&site.session_key()?)?;
     if session.status.ended() {
         return Ok(());
     }
     let (id, root) = (site.session()?, session.root);
-    let leaf = rows.leaf(site.tenant, id, root)?;
-    let known = &mut rows.run_at_mut(&Key::run(site.tenant, id, leaf))?.called;
+    let caller = match run {
+        Some(run) => run,
+        None => rows.leaves(site.tenant, id, root, 1)?.first().copied().unwrap_or(root),
+    };
+    let at = rows.run_at_mut(&Key::run(site.tenant, id, caller))?;
+    if at.ending.is_some() {
+        return Ok(());
+    }
+    let known = &mut at.called;
     if let Some((_, worked)) = known.iter_mut().find(|(name, _)| name == tool) {
         *worked |= success;
     } else if known.len() < TOOLS_NOTED_MAX {

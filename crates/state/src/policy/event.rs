@@ -89,6 +89,9 @@ pub enum PolicyEvent {
         /// Whether it worked.
         #[n(2)]
         success: bool,
+        /// The run that has called; `None` in events that were written before a session had several.
+        #[n(3)]
+        run: Option<RunId>,
     },
     /// A permitted call was not reported in time.
     #[n(4)]

@@ -5,7 +5,7 @@ use switchward_machine::{ActIx, Digest, Ending, NodeIx, Port, RunId, Status, Tim
 use super::apply_children;
 use crate::limits::EVENTS_NOTED_MAX;
 use crate::policy::COST_OF_DOCUMENTS;
-use crate::run::{Choice, Data, Json, PendingFact, Run, RunEvent};
+use crate::run::{Choice, Data, EndComment, Failure, Json, PendingFact, Provenance, Run, RunEvent, Writer};
 use crate::session::{Early, StatusReason};
 use crate::{Key, Row, Site, ViewError, WriteRows};
 
@@ -24,10 +24,11 @@ pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &RunEvent)
             (at.due, at.requester) = (Some(due.clone()), requester.clone());
         }
         RunEvent::Left { .. } | RunEvent::Signalled { .. } | RunEvent::Faulted { .. } => {}
-        RunEvent::Ended { run, ending, .. } => end(rows, site, *run, ending)?,
+        RunEvent::Ended { run, ending, comment } => end(rows, site, *run, ending, comment)?,
         RunEvent::TurnEnded { run } => turned(rows.run_at_mut(&run_key(*run))?),
-        RunEvent::Wrote { run, key, value, .. } => {
-            write(rows, Key::data(site.tenant, id, *run), key, value)?;
+        RunEvent::Wrote { run, key, value, by, who } => {
+            let from = who.as_ref().map(|who| provenance(rows, site, *run, *by, who)).transpose()?;
+            write(rows, Key::data(site.tenant, id, *run), key, value, from)?;
         }
         RunEvent::Rested { run, refused } => rested(rows.run_at_mut(&run_key(*run))?, refused.as_ref()),
         RunEvent::Restarted { run, asked } => {
@@ -89,9 +90,19 @@ fn enter(rows: &mut dyn WriteRows, site: &Site<'_>, run: RunId, node: NodeIx) ->
 }
 
 /// A run ends, and with the last one its session.
-fn end(rows: &mut dyn WriteRows, site: &Site<'_>, run: RunId, ending: &Ending) -> Result<(), ViewError> {
+fn end(
+    rows: &mut dyn WriteRows,
+    site: &Site<'_>,
+    run: RunId,
+    ending: &Ending,
+    comment: &EndComment,
+) -> Result<(), ViewError> {
     let at = rows.run_at_mut(&Key::run(site.tenant, site.session()?, run))?;
     at.ending = Some(ending.clone());
+    at.failure = match comment {
+        EndComment::Fault(fault) => Some(Failure { attempt: at.attempt, fault: fault.clone() }),
+        EndComment::Written(_) | EndComment::RemovedAfterBackup => None,
+    };
     at.held = None;
     (at.due, at.requester) = (None, None);
     at.choice = None;
@@ -156,6 +167,8 @@ pub(crate) fn fresh(since: Time, machine: Digest, definition: String, version: u
         pending: Vec::new(),
         entered: 0,
         requester: None,
+        failure: None,
+        frame: None,
     }
 }
 
@@ -197,12 +210,37 @@ fn turned(at: &mut Run) {
     at.choice = None;
 }
 
-fn write(rows: &mut dyn WriteRows, at: Key, key: &str, value: &Json) -> Result<(), ViewError> {
+fn write(
+    rows: &mut dyn WriteRows,
+    at: Key,
+    key: &str,
+    value: &Json,
+    from: Option<Provenance>,
+) -> Result<(), ViewError> {
     if rows.data_at(&at)?.is_none() {
         rows.put(at.clone(), Row::Data(Data::default()));
     }
-    rows.data_at_mut(&at)?.values.insert(key.to_owned(), value.0.clone());
+    let data = rows.data_at_mut(&at)?;
+    data.values.insert(key.to_owned(), value.0.clone());
+    match from {
+        Some(from) => data.provenance.insert(key.to_owned(), from),
+        None => data.provenance.remove(key),
+    };
     Ok(())
+}
+
+/// Where a value comes from that is written now.
+fn provenance(
+    rows: &dyn WriteRows,
+    site: &Site<'_>,
+    run: RunId,
+    by: Writer,
+    who: &str,
+) -> Result<Provenance, ViewError> {
+    let sequence = rows.session(site.tenant, site.session()?)?.map_or(0, |session| session.sequence);
+    let at = rows.run(site.tenant, site.session()?, run)?;
+    let node = (at.entry > 0).then_some(at.node);
+    Ok(Provenance { by, who: who.to_owned(), node, entry: at.entry, attempt: at.attempt, sequence })
 }
 
 /// What comes from outside.

@@ -21,21 +21,23 @@ pub(crate) fn apply(rows: &mut dyn WriteRows, site: &Site<'_>, event: &RunEvent)
                 rows.put(Key::slot(site.tenant, id, *run, entry, index), Row::Slot(Slot::Empty));
             }
         }
-        RunEvent::ChildCreated { run, machine, definition, version, parent } => {
+        RunEvent::ChildCreated { run, machine, definition, version, parent, frame } => {
             rows.session_at_mut(&site.session_key()?)?.runs += 1;
             let fresh = fresh(site.at, *machine, definition.clone(), *version);
             let drained = drained(rows, site, parent.run)?;
-            rows.put(run_key(*run), Row::Run(Run { parent: Some(*parent), drained, ..fresh }));
-            rows.put(slot_key(site, *parent)?, Row::Slot(Slot::Runs(*run)));
+            let (parent, frame) = (*parent, frame.clone());
+            rows.put(run_key(*run), Row::Run(Run { parent: Some(parent), drained, frame, ..fresh }));
+            rows.put(slot_key(site, parent)?, Row::Slot(Slot::Runs(*run)));
         }
         RunEvent::ChildEnded { run, index, child, outcome } => {
-            // What was entered since the last input from outside is counted over all of them.
+            // What was entered since the last input from outside is counted over all of them; that of children side by side
+            // is their own, and less than their parent's only after an input.
             let drained = drained(rows, site, *child)?;
             // Whom the child has written to may answer to its parent.
             let of_child = rows.run(site.tenant, id, *child)?;
             let (mailed, recipients) = (of_child.mailed.clone(), of_child.recipients.clone());
             let at = rows.run_at_mut(&run_key(*run))?;
-            at.drained = drained;
+            at.drained = if at.slots > 1 { at.drained.min(drained) } else { drained };
             mailed.iter().for_each(|to| remember(&mut at.mailed, to));
             recipients.iter().for_each(|to| remember(&mut at.recipients, to));
             let parent = Parent { run: *run, entry: at.entry, index: *index };

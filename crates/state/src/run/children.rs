@@ -38,6 +38,15 @@ pub struct Parent {
     pub index: u32,
 }
 
+/// What a run of its parent's machine has that runs beside others: it reads the parent's data under its own, and its parent
+/// holds what it has written when all have ended.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Frame {
+    /// Its name in the session: the parent's node and the child's own name, as in `check.legal`.
+    #[n(0)]
+    pub label: String,
+}
+
 /// A definition that runs of a session call, as it was when the session began.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
 pub struct Pinned {

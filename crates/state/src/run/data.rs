@@ -3,7 +3,10 @@
 use minicbor::{CborLen, Decode, Encode};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::io;
+
+use crate::run::Provenance;
 
 /// Who wrote a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, CborLen)]
@@ -37,12 +40,33 @@ pub enum Writer {
     Request,
 }
 
+impl Writer {
+    /// The public name.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Agent => "agent",
+            Self::Operation => "operation",
+            Self::Event => "event",
+            Self::Switch => "switch",
+            Self::Worker => "worker",
+            Self::Person => "person",
+            Self::Child => "child",
+            Self::Request => "request",
+        }
+    }
+}
+
 /// A run's data. Stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, CborLen)]
 pub struct Data {
     /// Top-level keys and their values.
     #[cbor(n(0), with = "object")]
     pub values: Map<String, Value>,
+    /// What wrote each of them last, where that is kept.
+    #[cbor(n(1), skip_if = "BTreeMap::is_empty")]
+    pub provenance: BTreeMap<String, Provenance>,
 }
 
 /// A JSON value inside a stored form: its text, as bytes.
@@ -169,7 +193,8 @@ mod tests {
             let encoded = minicbor::to_vec(&json).unwrap();
             assert!(encoded.ends_with(text.as_bytes()));
             assert_eq!(minicbor::len(&json), encoded.len());
-            let data = Data { values: [("key".to_owned(), value)].into_iter().collect() };
+            let values = [("key".to_owned(), value)].into_iter().collect();
+            let data = Data { values, ..Data::default() };
             assert_eq!(minicbor::len(&data), minicbor::to_vec(&data).unwrap().len());
         }
     }

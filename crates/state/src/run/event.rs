@@ -3,7 +3,9 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, Outcome, Port, RunId, Time};
 
-use crate::run::{Deferral, EndComment, Fault, Json, Judged, Loop, Parent, PendingFact, Pinned, Writer};
+use crate::run::{
+    Deferral, EndComment, Fault, Frame, Json, Judged, Loop, Parent, PendingFact, Pinned, Writer,
+};
 use crate::session::EventSource;
 
 /// An event about a run: where it goes, its data, and the runs below it. Stored form.
@@ -134,9 +136,12 @@ pub enum RunEvent {
         /// The value, merged already.
         #[n(2)]
         value: Json,
-        /// Who wrote it.
+        /// What kind of source it comes from.
         #[n(3)]
         by: Writer,
+        /// The name of who wrote it, empty for the definition itself; `None` where no provenance is kept.
+        #[n(4)]
+        who: Option<String>,
     },
     /// The body has ended, and no exit was taken.
     #[n(11)]
@@ -279,6 +284,9 @@ pub enum RunEvent {
         /// What it was called from.
         #[n(4)]
         parent: Parent,
+        /// What it has as one of several children of its parent's machine.
+        #[n(5)]
+        frame: Option<Frame>,
     },
     /// A child has ended, and its slot records that.
     #[n(23)]

@@ -194,6 +194,20 @@ pub enum FaultCause {
     /// A turn takes more work than [`TURN_FUEL`](crate::limits::TURN_FUEL).
     #[n(27)]
     TurnFuel,
+    /// A strict template reads a value that the data do not have, or that is null.
+    #[n(28)]
+    AbsentValue {
+        /// The path in the data.
+        #[n(0)]
+        path: String,
+    },
+    /// The body of a node has ended, and none of its exits can be taken.
+    #[n(31)]
+    NoTransition {
+        /// The name of the node.
+        #[n(0)]
+        state: String,
+    },
 }
 
 impl FaultCause {
@@ -218,7 +232,7 @@ impl FaultCause {
             | Self::DataFull { .. } => FaultCode::Operation,
             Self::Recipients(_) => FaultCode::Recipients,
             Self::Outbox(_) => FaultCode::OutboxLimit,
-            Self::Template { .. } | Self::NoInputObject => FaultCode::Template,
+            Self::Template { .. } | Self::NoInputObject | Self::AbsentValue { .. } => FaultCode::Template,
             Self::Guard { .. } => FaultCode::Guard,
             Self::Worker(_) => FaultCode::WorkError,
             Self::Result(_) => FaultCode::BadResult,
@@ -228,6 +242,7 @@ impl FaultCause {
             | Self::TooDeep { .. }
             | Self::Ended { .. }
             | Self::Unconnected { .. }
+            | Self::NoTransition { .. }
             | Self::Drain { .. } => FaultCode::Child,
         }
     }
@@ -238,6 +253,13 @@ impl Fault {
     #[must_use]
     pub fn code(&self) -> FaultCode {
         if self.ended.is_empty() { self.cause.code() } else { FaultCode::Child }
+    }
+
+    /// Returns true if another attempt may end otherwise. A value that is absent does not appear by itself.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        let is_absent = self.ended.is_empty() && matches!(self.cause, FaultCause::AbsentValue { .. });
+        !is_absent && self.code().is_retryable()
     }
 
     /// The bytes of its stored form.

@@ -3,6 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::FieldType;
 
+use crate::Reason;
 use crate::run::WriteProblem;
 
 /// Why a worker's result is refused. Texts that the worker has written are cut at
@@ -71,4 +72,69 @@ pub enum ResultProblem {
     /// A reply is sorted to none of the ports.
     #[n(9)]
     NoPort,
+    /// It breaks the schema of the work's results.
+    #[n(20)]
+    Schema {
+        /// What the schema reports, with paths into the result.
+        #[n(0)]
+        diagnostic: String,
+    },
+    /// It names an exit that its state does not have for workers.
+    #[n(21)]
+    NextUnknown {
+        /// What it names, as JSON if it is no text.
+        #[n(0)]
+        next: String,
+        /// Those that it could name, at most [`EXITS_SHOWN_MAX`](crate::limits::EXITS_SHOWN_MAX).
+        #[n(1)]
+        exits: Vec<String>,
+    },
+    /// It names no exit, although there are several and none is taken without a name.
+    #[n(22)]
+    NextMissing {
+        /// Those that it could name, at most [`EXITS_SHOWN_MAX`](crate::limits::EXITS_SHOWN_MAX).
+        #[n(0)]
+        exits: Vec<String>,
+    },
+    /// It names an exit, and the call that brings it another one.
+    #[n(23)]
+    NextClash {
+        /// What the result names.
+        #[n(0)]
+        inside: String,
+        /// What the call names.
+        #[n(1)]
+        beside: String,
+    },
+    /// The guard of the exit that it names does not hold.
+    #[n(24)]
+    NextGuard {
+        /// The exit.
+        #[n(0)]
+        next: String,
+    },
+}
+
+impl ResultProblem {
+    /// The stable code by which its worker knows what to do.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Write(problem) => problem.reason(),
+            Self::NextUnknown { .. } | Self::NextMissing { .. } | Self::NextClash { .. } => {
+                Reason::TransitionIllegal
+            }
+            Self::NextGuard { .. } => Reason::GuardNotMet,
+            Self::NoObject
+            | Self::UnknownField { .. }
+            | Self::FieldType { .. }
+            | Self::HttpStatus { .. }
+            | Self::NoJudgement
+            | Self::NoWorkflows
+            | Self::UnknownWorkflow { .. }
+            | Self::RepeatedWorkflow { .. }
+            | Self::NoPort
+            | Self::Schema { .. } => Reason::SchemaViolation,
+        }
+    }
 }

@@ -4,7 +4,7 @@ use minicbor::{CborLen, Decode, Encode};
 use switchward_machine::{ActIx, Digest, Ending, ExitIx, NodeIx, OpenId, ParamIx, Port, RunId, Time};
 
 use crate::limits::MAILED_MAX;
-use crate::run::{Fault, Json, Parent, PendingInput};
+use crate::run::{Fault, Frame, Json, Parent, PendingInput};
 
 /// The run of a session with an assistant, before it is known which workflows are meant.
 pub const RUN: RunId = RunId(0);
@@ -99,6 +99,23 @@ pub struct Run {
     /// The requester of a gate that opens on resuming.
     #[n(31)]
     pub requester: Option<String>,
+    /// What it has failed of, if something has gone wrong in it.
+    #[n(34)]
+    pub failure: Option<Failure>,
+    /// What it has as one of several children of its parent's machine; `None` if it is none.
+    #[n(32)]
+    pub frame: Option<Frame>,
+}
+
+/// What a run has failed of, at the node in which it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, CborLen)]
+pub struct Failure {
+    /// Which attempt of the node's body it was, from 1.
+    #[n(0)]
+    pub attempt: u32,
+    /// What has gone wrong.
+    #[n(1)]
+    pub fault: Fault,
 }
 
 impl Run {
@@ -206,6 +223,9 @@ pub enum Deferral {
     /// The body of the node that was entered begins.
     #[n(11)]
     Begin,
+    /// The body has ended with a result that names this exit, whose guard held.
+    #[n(20)]
+    Try(#[n(0)] ExitIx),
 }
 
 /// A run has written to somebody: the address stands last in the list.

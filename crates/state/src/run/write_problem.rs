@@ -3,6 +3,7 @@
 use minicbor::{CborLen, Decode, Encode};
 use std::fmt;
 
+use crate::Reason;
 use crate::limits::{DATA_BYTES_MAX, DATA_DEPTH_MAX, DATA_KEY_BYTES_MAX, DATA_KEYS_MAX};
 
 /// Why a value is not written into a run's data. The text of `Display` is for developers, as the message of a rejection;
@@ -46,6 +47,40 @@ pub enum WriteProblem {
         #[n(0)]
         key: String,
     },
+    /// The node may not write the key.
+    #[n(20)]
+    NotDeclared {
+        /// The key that it does not list.
+        #[n(0)]
+        key: String,
+    },
+    /// The data would break the schema that the definition has for them.
+    #[n(21)]
+    Schema {
+        /// A JSON pointer to the first value that breaks it.
+        #[n(0)]
+        path: String,
+        /// What the schema reports.
+        #[n(1)]
+        diagnostic: String,
+    },
+}
+
+impl WriteProblem {
+    /// The stable code of a refusal of the value.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::NotDeclared { .. } => Reason::WriteNotDeclared,
+            Self::Reserved { .. }
+            | Self::KeyLength
+            | Self::TooDeep { .. }
+            | Self::TooManyKeys
+            | Self::Clash { .. }
+            | Self::TooLarge { .. }
+            | Self::Schema { .. } => Reason::SchemaViolation,
+        }
+    }
 }
 
 impl fmt::Display for WriteProblem {
@@ -57,6 +92,8 @@ impl fmt::Display for WriteProblem {
             Self::TooManyKeys => write!(f, "keys of the data: at most {DATA_KEYS_MAX}"),
             Self::Clash { key, diagnostic } => write!(f, "clash at {key:?}: {diagnostic}"),
             Self::TooLarge { key } => write!(f, "data with {key:?}: at most {DATA_BYTES_MAX} bytes"),
+            Self::NotDeclared { key } => write!(f, "not among the writes of this state: {key:?}"),
+            Self::Schema { diagnostic, .. } => f.write_str(diagnostic),
         }
     }
 }

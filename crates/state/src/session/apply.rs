@@ -31,9 +31,10 @@ pub(crate) fn apply(
             session.status = Status::Waiting;
             session.reason = None;
             let (id, root) = (site.session()?, session.root);
-            let leaf = rows.leaf(site.tenant, id, root)?;
-            let at = rows.run_at_mut(&Key::run(site.tenant, id, leaf))?;
-            (at.due, at.requester) = (None, None);
+            for run in rows.active(site.tenant, id, root)? {
+                let at = rows.run_at_mut(&Key::run(site.tenant, id, run))?;
+                (at.due, at.requester) = (None, None);
+            }
         }
         SessionEvent::RequestsForgotten => remember::sweep(rows, site)?,
         SessionEvent::MessagePosted { text, speaker } => posted(rows, site, text, *speaker)?,

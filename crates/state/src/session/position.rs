@@ -5,6 +5,7 @@ use minicbor::{CborLen, Decode, Encode};
 use std::ops::Not;
 use switchward_machine::{Digest, GateKind, NodeIx, OpenId, RunId, Status, Time};
 
+use crate::run::ActiveRuns;
 use crate::session::{Meters, SessionWarning, StatusReason};
 use crate::{ItemType, Loaded};
 
@@ -30,7 +31,7 @@ pub struct Position {
     /// Where its root run stands, or ended.
     #[n(5)]
     pub root: RunPosition,
-    /// Where the active leaf stands, if the root run waits for it.
+    /// Where the only active leaf stands, if the root run waits for it.
     #[n(6)]
     pub leaf: Option<RunPosition>,
     /// Whether the opening text of the leaf's machine is shown.
@@ -46,7 +47,7 @@ pub struct Position {
     /// The open gates, oldest first.
     #[cbor(n(10), default, skip_if = "Vec::is_empty")]
     pub gates: Vec<GatePosition>,
-    /// The other open items of the active runs, oldest first.
+    /// The other open items of the active runs, oldest first; beside several active runs, the oldest ones.
     #[cbor(n(17), default, skip_if = "Vec::is_empty")]
     pub items: Vec<ItemPosition>,
     /// The gates that the command closed without a decision.
@@ -67,6 +68,9 @@ pub struct Position {
     /// The run whose node takes events from outside, if one does.
     #[n(16)]
     pub listens: Option<Listening>,
+    /// The runs that are active side by side. If there are any, what is above of the leaf is of none.
+    #[cbor(n(18), default, skip_if = "ActiveRuns::is_empty")]
+    pub active: ActiveRuns,
     /// Rows that an answer also needs, if they are attached.
     #[cbor(skip)]
     pub loaded: Loaded,
@@ -109,6 +113,9 @@ pub struct ItemPosition {
     /// When it ends by itself, if it does.
     #[n(3)]
     pub due: Option<Time>,
+    /// The run that it is of; `None` if that is the root run.
+    #[n(4)]
+    pub run: Option<RunId>,
 }
 
 /// An open gate.
@@ -147,4 +154,7 @@ pub struct GatePosition {
     /// Whether nobody who may decide was notified of it.
     #[n(10)]
     pub unnotified: bool,
+    /// The run that it is of; `None` if that is the root run.
+    #[n(11)]
+    pub run: Option<RunId>,
 }

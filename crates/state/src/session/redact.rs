@@ -189,4 +189,5 @@ pub(crate) fn redact_run(run: &mut Run) {
     run.choice = None;
     run.unknown = None;
     run.pending.clear();
+    run.failure = None;
 }

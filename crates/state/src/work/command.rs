@@ -45,7 +45,9 @@ impl WorkCommand {
     #[must_use]
     pub fn carried(&self) -> usize {
         match self {
-            Self::Complete(complete) => weigh(&complete.result),
+            Self::Complete(complete) => {
+                weigh(&complete.result) + complete.next.as_ref().map_or(0, String::len)
+            }
             Self::Fail(fail) => fail.failure.bytes(),
             Self::Lease(_) | Self::Extend(_) | Self::Release(_) => 0,
         }
@@ -98,6 +100,9 @@ pub struct CompleteWork {
     /// What it used.
     #[n(4)]
     pub tokens: u64,
+    /// The exit that the worker names beside the result; the same as in it, if both name one.
+    #[n(5)]
+    pub next: Option<String>,
 }
 
 /// A worker gives up: the attempt has failed.

@@ -44,6 +44,7 @@ fn command(body: Body) -> Command {
         actor: Actor { subject: "kim".into(), role: Role::Operator },
         settings: Settings::default(),
         trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into()),
+        address: None,
         body,
     }
 }

@@ -64,6 +64,7 @@ fn version() -> Reply {
         nearest: Some("one".into()),
         hint: Some("deploy it".into()),
         lacking: Some("other".into()),
+        archived: None,
     };
     Reply::Version {
         name: "deploy-gate".into(),
@@ -84,6 +85,8 @@ fn definition() -> Reply {
         updated: Time(2),
         policies: vec!["limits".into()],
         retired: vec![Retired { number: 1, at: Time(4), by: "kim".into() }],
+        archived: None,
+        deleted: None,
     }))
 }
 

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use switchward_machine::{
     Accept, ActIx, BudgetUnit, Callee, CalleeKind, Channel, Content, Decision as GateDecision, Digest,
     EndReason, Ending, ExitIx, GateIx, GateKind, Machine, Meta, Micros, NoExit, Node, NodeIx, OpenId,
-    Opening, Outcome, ParamIx, Period, Policy, Port, Reads, RunId, SessionId, Status, StatusWords, TenantId,
-    Time, WaitOn, Work, WorkKind,
+    Opening, Outcome, ParamIx, Period, Policy, Port, Reads, RunId, SessionId, Status, StatusWords, Templates,
+    TenantId, Time, WaitOn, Work, WorkKind,
 };
 use switchward_state::approval::{
     Bounced, CheckedBy, Closed, Gate, GateRequest, GateSettings, Listed, MailCheck, OpenGate, OriginProof,
@@ -33,9 +33,9 @@ use switchward_state::approval::{
     Voting,
 };
 use switchward_state::catalogue::{
-    ApiKey, Assistant, AssistantFact, DefaultEffect, DefaultSetIn, Definition, Directory, DirectoryEntry,
-    EventBinding, LinkAuth, Quotas, Retired, Role, Settings, SourceFile, Tenancy, Tenant, TenantOutbox,
-    Version, VersionFact,
+    ApiKey, Assistant, AssistantFact, DefaultEffect, DefaultSetIn, Definition, DeletedVersion, Directory,
+    DirectoryEntry, Disposal, EventBinding, LinkAuth, Quotas, Retired, Role, Settings, SourceFile, Tenancy,
+    Tenant, TenantOutbox, Version, VersionFact,
 };
 use switchward_state::delivery::{
     Correlation, DeliveryDetail, DeliveryFailure, DisabledReason, Effect, EffectBody, EffectProgress,
@@ -47,8 +47,8 @@ use switchward_state::policy::{
     Remaining, Reservation, Spent,
 };
 use switchward_state::run::{
-    Choice, Data, Deferral, EndComment, FaultCause, Held, Json, Judged, Loop, Parent, Pinned, ResultProblem,
-    Run, Slot, Unknown, Writer,
+    Choice, Data, Deferral, EndComment, Failure, FaultCause, Frame, Held, Json, Judged, Loop, Parent, Pinned,
+    Provenance, ResultProblem, Run, Slot, Unknown, Writer,
 };
 use switchward_state::seal::{KeyRing, RingKey, RingKeyId, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_state::session::{
@@ -104,6 +104,10 @@ pub(crate) fn machine() -> Arc<Machine> {
         inputs: Vec::new(),
         reserved_keys: Vec::new(),
         callees: Vec::new(),
+        data_schema: None,
+        initial: Vec::new(),
+        model: None,
+        templates: Templates::Lenient,
     })
 }
 
@@ -264,6 +268,8 @@ fn run() -> Run {
         pending: Vec::new(),
         entered: 5,
         requester: None,
+        failure: None,
+        frame: None,
     }
 }
 
@@ -302,7 +308,7 @@ fn looped() -> Loop {
 fn data() -> Row {
     let values =
         serde_json::Map::from_iter([("amount".to_owned(), serde_json::json!({"usd": [1, 2.5, null]}))]);
-    Row::Data(Data { values })
+    Row::Data(Data { values, ..Data::default() })
 }
 
 fn message() -> EffectBody {

@@ -2,6 +2,8 @@
 
 use clap::Args;
 
+use super::run_of::RunOf;
+
 /// A tool call.
 #[derive(Debug, Args)]
 pub(crate) struct Call {
@@ -15,6 +17,9 @@ pub(crate) struct Call {
     /// The estimated cost of the call.
     #[arg(long, value_name = "USD")]
     pub(crate) est_cost_usd: Option<String>,
+    /// Which run it is about.
+    #[command(flatten)]
+    pub(crate) of: RunOf,
 }
 
 /// Arguments of `authorize`.
@@ -48,4 +53,7 @@ pub(crate) struct Report {
     /// Report that the tool failed; the usage counts nevertheless.
     #[arg(long)]
     pub(crate) failed: bool,
+    /// Which run it is about.
+    #[command(flatten)]
+    pub(crate) of: RunOf,
 }

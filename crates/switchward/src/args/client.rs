@@ -1,7 +1,6 @@
 //! The commands that call a server.
 
 use clap::{Args, Subcommand, ValueEnum};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use super::assistant::AssistantArgs;
@@ -9,6 +8,7 @@ use super::calls::{Authorize, Call, Report};
 use super::clock::Clock;
 use super::connection::On;
 use super::conversation::{MailReply, Message, Record, Session as SessionOnly, SessionEvent, Switch, Turn};
+use super::definitions::{Activate, Archive, Delete, Deploy, Diff, ListDefinitions, Retire, Unarchive};
 use super::directory::DirectoryArgs;
 use super::effect::EffectArgs;
 use super::export::Export;
@@ -17,6 +17,7 @@ use super::mail::MailArgs;
 use super::page::Page;
 use super::policy::PolicyArgs;
 use super::retention::{RetentionArgs, SessionArgs};
+use super::run_of::RunOf;
 use super::start::Start;
 use super::tenant::{BootstrapKey, TenantArgs};
 use super::values::duration;
@@ -30,9 +31,14 @@ pub(crate) enum ClientCommand {
     #[command(after_help = "\
 Examples:
   switchward deploy deploy-gate.json
+  switchward deploy processes/ --dry-run
   switchward deploy *.json --no-activate
 
-If a version with the same bytes exists, it is returned and no new one is made.")]
+A definition is deployed after those that it calls. If a version with the same bytes exists, it is returned and no new \
+one is made. The first error ends the command; what was deployed before stays. With --dry-run, nothing is changed: each \
+definition is checked and compared with its active version. Exits with 5 then if one has errors. With -o json, prints \
+one object per file:
+  {\"file\",\"definition\",\"action\",\"version\",\"differences\",\"findings\"}")]
     Deploy(On<Deploy>),
     /// Activate a version for new sessions.
     #[command(after_help = "Example:\n  switchward activate deploy-gate 3")]
@@ -45,6 +51,35 @@ Example:
 Running sessions keep the version. The active version cannot be retired; activate another one first. `switchward \
 activate` brings a retired version back.")]
     Retire(On<Retire>),
+    /// Compare two versions of a definition, or a version and a file.
+    #[command(after_help = "\
+Examples:
+  switchward diff deploy-gate
+  switchward diff deploy-gate 2 3
+  switchward diff deploy-gate --file deploy-gate.json --strict
+
+Compares the active version with the latest one, unless versions or a file are given. What weakens a control is marked: \
+a person who is not asked any more, a rule or a guard that is gone, a limit that is higher.")]
+    Diff(On<Diff>),
+    /// Archive a definition, so that no session starts with it.
+    #[command(after_help = "\
+Example:
+  switchward archive deploy-gate
+
+Running sessions go on. Lists leave the definition out. `switchward unarchive` brings it back.")]
+    Archive(On<Archive>),
+    /// Take an archived definition back into use.
+    #[command(after_help = "Example:\n  switchward unarchive deploy-gate")]
+    Unarchive(On<Unarchive>),
+    /// Delete an archived definition, or a retired version of one.
+    #[command(after_help = "\
+Examples:
+  switchward delete deploy-gate --dry-run
+  switchward delete deploy-gate 2 --yes
+
+Is refused while a session that has not ended, another definition, an assistant or the tenant needs it; the error names \
+them. Numbers of versions are never used again.")]
+    Delete(On<Delete>),
     /// Start a session.
     #[command(after_help = "\
 Examples:
@@ -183,35 +218,6 @@ this machine at 127.0.0.1, as `switchward dev` does.")]
     Work(On<Work>),
 }
 
-/// Arguments of `deploy`.
-#[derive(Debug, Args)]
-pub(crate) struct Deploy {
-    /// Definition files, one definition per file, in any order.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Store the version without activating it.
-    #[arg(long)]
-    pub(crate) no_activate: bool,
-}
-
-/// Arguments of `activate`.
-#[derive(Debug, Args)]
-pub(crate) struct Activate {
-    /// The definition's name.
-    pub(crate) definition: String,
-    /// The version's number, or `latest`.
-    pub(crate) version: String,
-}
-
-/// Arguments of `retire`.
-#[derive(Debug, Args)]
-pub(crate) struct Retire {
-    /// The definition's name.
-    pub(crate) definition: String,
-    /// The version's number, or `latest`.
-    pub(crate) version: String,
-}
-
 /// Arguments of `answer`.
 #[derive(Debug, Args)]
 pub(crate) struct Answer {
@@ -225,6 +231,9 @@ pub(crate) struct Answer {
     /// A note for the history.
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
+    /// Which run it is about.
+    #[command(flatten)]
+    pub(crate) of: RunOf,
 }
 
 /// Arguments of `raise`.
@@ -304,7 +313,7 @@ Examples:
     #[command(after_help = "Example:\n  switchward list effects --filter 'status=\"dead_letter\"'")]
     Effects(ListFilter),
     /// List definitions by name.
-    Definitions(Page),
+    Definitions(ListDefinitions),
     /// List the versions of a definition, newest first.
     Versions(ListOf),
     /// List the history of a session, oldest first.

@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use super::run_of::RunOf;
 use super::values::label;
 
 /// Arguments of `message`.
@@ -20,6 +21,9 @@ pub(crate) struct Turn {
     pub(crate) session: String,
     /// The agent's message.
     pub(crate) text: Option<String>,
+    /// Which run it is about.
+    #[command(flatten)]
+    pub(crate) of: RunOf,
 }
 
 /// Arguments of `record`.
@@ -30,6 +34,9 @@ pub(crate) struct Record {
     /// The data; a value that is not JSON is a string.
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = label)]
     pub(crate) values: Vec<(String, String)>,
+    /// Which run it is about.
+    #[command(flatten)]
+    pub(crate) of: RunOf,
 }
 
 /// Arguments of `retry` and `signal`.
@@ -37,6 +44,9 @@ pub(crate) struct Record {
 pub(crate) struct Session {
     /// The session's id or key.
     pub(crate) session: String,
+    /// Which run it is about.
+    #[command(flatten)]
+    pub(crate) of: RunOf,
 }
 
 /// Arguments of `event`.
@@ -52,6 +62,9 @@ pub(crate) struct SessionEvent {
     /// The expected state; the event is refused if the session is in another one.
     #[arg(long, value_name = "STATE")]
     pub(crate) state: Option<String>,
+    /// Which run it is about.
+    #[command(flatten)]
+    pub(crate) of: RunOf,
 }
 
 /// Arguments of `reply`.
@@ -63,6 +76,9 @@ pub(crate) struct MailReply {
     pub(crate) from: String,
     /// The text of the reply, including quoted lines.
     pub(crate) text: String,
+    /// Which run it is about.
+    #[command(flatten)]
+    pub(crate) of: RunOf,
 }
 
 /// Arguments of `switch`.

@@ -10,7 +10,7 @@ Examples:
   switchward graph deploy-gate.json
   switchward graph deploy-gate.json --to deploy-gate.svg
   switchward graph deploy-gate.json --as dot | dot -Tpdf > deploy-gate.pdf
-  generate | switchward graph - --format checkpoint -o json
+  generate | switchward graph - -o json
 
 Without --as, the file extension of --to sets the format: .svg, .mmd or .mermaid, .dot or .gv. The standard output \
 gets Mermaid, which many pages and editors render. Exits with 5 if the definition has errors, which are printed on \

@@ -11,7 +11,21 @@ use crate::exit::CODES;
 pub(crate) const GROUPS: [(&str, &[&[&str]]); 6] = [
     (
         "Definitions",
-        &[&["check", "simulate", "test", "graph", "deploy", "activate", "retire", "policy", "assistant"]],
+        &[&[
+            "check",
+            "simulate",
+            "test",
+            "graph",
+            "deploy",
+            "activate",
+            "retire",
+            "diff",
+            "archive",
+            "unarchive",
+            "delete",
+            "policy",
+            "assistant",
+        ]],
     ),
     (
         "Sessions",

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 use super::page::Page;
+use super::run_of::RunOf;
 
 /// Arguments of `mail`.
 #[derive(Debug, Args)]
@@ -115,6 +116,9 @@ pub(crate) struct SendMail {
     /// Your id for the call, unique in the session.
     #[arg(long, value_name = "ID")]
     pub(crate) call_id: Option<String>,
+    /// Which run it is about.
+    #[command(flatten)]
+    pub(crate) of: RunOf,
 }
 
 /// Arguments of `mail ingest`.

@@ -86,6 +86,12 @@ pub(crate) enum KindOfWork {
     Delegate,
     /// Determine the workflows that a first message asks for.
     Intent,
+    /// Call a tool.
+    Tool,
+    /// Ask a model once, and answer with JSON.
+    Interaction,
+    /// Run a script.
+    Script,
 }
 
 /// A work item under a lease.
@@ -114,9 +120,12 @@ pub(crate) struct CompleteWork {
     /// The work item.
     #[command(flatten)]
     pub(crate) taken: LeaseArgs,
-    /// The result: a JSON object, @FILE, or - for the standard input [default: no result].
+    /// The result: JSON, @FILE, or - for the standard input [default: no result].
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) result: Option<String>,
+    /// The transition that the result chooses, one of the item's exits [default: none].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) next: Option<String>,
     /// The usage.
     #[command(flatten)]
     pub(crate) spent: Spent,

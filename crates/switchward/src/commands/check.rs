@@ -14,7 +14,7 @@ use crate::output::{CARE, GOOD, PROBLEM, count, findings, print};
 /// The maximum number of files in folders.
 const FILES_MAX: usize = 10_000;
 /// The maximum nesting of folders.
-const DEPTH_MAX: usize = 32;
+pub(super) const DEPTH_MAX: usize = 32;
 
 /// A file that was checked.
 struct Checked {

@@ -6,6 +6,8 @@ mod cluster;
 mod conversation;
 mod converse;
 mod definitions;
+mod deploy;
+mod diff;
 mod directory;
 mod drive;
 mod effect;
@@ -64,9 +66,13 @@ pub(crate) fn cluster(call: ClusterCall, output: Output) -> Result<(), Exit> {
 
 async fn act(command: ClientCommand, output: Output) -> Result<(), Exit> {
     match command {
-        ClientCommand::Deploy(on) => definitions::deploy(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Deploy(on) => deploy::run(&talk(&on, output).await?, on.what).await,
         ClientCommand::Activate(on) => definitions::activate(&talk(&on, output).await?, on.what).await,
         ClientCommand::Retire(on) => definitions::retire(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Diff(on) => diff::run(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Archive(on) => definitions::archive(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Unarchive(on) => definitions::unarchive(&talk(&on, output).await?, on.what).await,
+        ClientCommand::Delete(on) => definitions::delete(&talk(&on, output).await?, on.what).await,
         ClientCommand::Start(on) => drive::start(&talk(&on, output).await?, on.what).await,
         ClientCommand::Answer(on) => drive::answer(&talk(&on, output).await?, on.what).await,
         ClientCommand::Message(on) => converse::message(&talk(&on, output).await?, on.what).await,

@@ -184,6 +184,8 @@ fn of_reason(reason: Reason) -> u8 {
         | Reason::RetryExhausted
         | Reason::StateMismatch
         | Reason::VersionRetired
+        | Reason::DefinitionArchived
+        | Reason::DefinitionInUse
         | Reason::NoSuchWorkflow
         | Reason::SignInNotConfigured
         | Reason::RateLimited

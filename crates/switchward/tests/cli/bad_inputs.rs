@@ -52,8 +52,7 @@ fn every_command_that_reads_reports_unreadable_input() {
     for (path, code, word) in UNREADABLE {
         let value = format!("@{path}");
         for words in [
-            &["deploy", path][..],
-            &["start", "deploy-gate", "--input", &value],
+            &["start", "deploy-gate", "--input", &value][..],
             &["authorize", "release-42", "bash", "--args", &value],
             &["explain", "release-42", "bash", "--args", &value],
             &["work", "complete", "wrk_1_1", "1.0", "--result", &value],
@@ -67,8 +66,14 @@ fn every_command_that_reads_reports_unreadable_input() {
             refused(command, code, word);
         }
         if path != "/tmp" {
-            // A folder is what `check` may be given.
+            // A folder is what `check` and `deploy` may be given.
             refused(|| words(&["check", path]), code, word);
+            let deploy = || {
+                let mut command = dev.command();
+                command.args(["deploy", path]);
+                command
+            };
+            refused(deploy, code, word);
         }
     }
     assert_eq!(dev.json(&["list", "decisions", "release-42"]), serde_json::json!({}), "nothing was asked");

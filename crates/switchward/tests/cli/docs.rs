@@ -53,6 +53,7 @@ pages! {
     formats_checkpoint: "docs/formats-checkpoint.md",
     formats_conversation_operations: "docs/formats-conversation-operations.md",
     formats_conversation: "docs/formats-conversation.md",
+    formats_native: "docs/formats-native.md",
     glossary: "docs/glossary.md",
     limits: "docs/limits.md",
     operating: "docs/operating.md",

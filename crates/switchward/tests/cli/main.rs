@@ -37,6 +37,7 @@ mod tokens;
 mod traces;
 mod usage;
 mod verbs;
+mod versions;
 mod webhooks;
 mod words;
 mod work;

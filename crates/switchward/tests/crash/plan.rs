@@ -82,6 +82,7 @@ impl Plan {
             state: STATES[at].into(),
             answer: "yes".into(),
             note: self.note(at),
+            address: None,
             expected_sequence: None,
             request_id: self.request_id(1 + at),
         }

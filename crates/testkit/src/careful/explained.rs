@@ -21,9 +21,10 @@ pub(super) fn explained(memory: &CarefulMemory, command: &Command) -> Result<Opt
         return Ok(None);
     };
     let shard = &memory.shards()[memory.home(command.tenant, &command.scope)];
-    let explained = explain(shard, command.tenant, *id, command.settings, call, memory.now())?;
+    let (settings, address) = (command.settings, command.address.as_ref());
+    let explained = explain(shard, command.tenant, *id, settings, address, call, memory.now())?;
     let plan = memory.plan(command)?;
-    Ok(explained.map(|explained| ExplainedCall { explained, plan }))
+    Ok(explained.and_then(Result::ok).map(|explained| ExplainedCall { explained, plan }))
 }
 
 /// Compares the explanation with the decision. A repeated call gets its first answer, whatever holds by now, and

@@ -62,8 +62,8 @@ fn lapsed_at_hand(memory: &CarefulMemory, at: ShardIx, key: &Key) -> Result<bool
     let args = Args::parse(&asked.args).map_err(|bad| Broken(bad.0))?;
     let (capability, estimate) = (asked.capability.clone(), Some(asked.estimate));
     let call = Authorize { capability, args, estimate, call_id: "again".into(), limits: None, mail: None };
-    let explained = explain(shard, tenant, id, Settings::default(), &call, memory.now())?;
-    Ok(explained.is_some_and(|explained| explained.granted))
+    let explained = explain(shard, tenant, id, Settings::default(), None, &call, memory.now())?;
+    Ok(explained.and_then(Result::ok).is_some_and(|explained| explained.granted))
 }
 
 fn remaining(memory: &CarefulMemory, tenant: TenantId, asked: &Ledgers) -> Result<LimitCheck, Broken> {

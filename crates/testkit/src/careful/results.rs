@@ -42,7 +42,12 @@ pub(super) fn taken(handed: Option<Handed>, command: &Command, answer: &Answer) 
         return Ok(());
     };
     let writes = match kind {
-        WorkKind::Agent | WorkKind::Extract | WorkKind::Delegate => true,
+        WorkKind::Agent
+        | WorkKind::Extract
+        | WorkKind::Delegate
+        | WorkKind::Tool
+        | WorkKind::Interaction
+        | WorkKind::Script => true,
         WorkKind::Http => done.result.get("status").and_then(Value::as_u64) < Some(STATUS_ERROR),
         WorkKind::Judge | WorkKind::Classify | WorkKind::Intent => false,
     };

@@ -40,11 +40,20 @@ const CRATES: &[CrateRule] = &[
             "unicode-segmentation",
         ]),
     },
-    CrateRule { folder: "machine", uses: &["expr"], outside: Some(&["minicbor", "sha2", "thiserror"]) },
+    CrateRule {
+        folder: "schema",
+        uses: &[],
+        outside: Some(&["jsonschema", "minicbor", "serde_json", "url"]),
+    },
+    CrateRule {
+        folder: "machine",
+        uses: &["expr", "schema"],
+        outside: Some(&["minicbor", "sha2", "thiserror"]),
+    },
     CrateRule {
         folder: "formats",
-        uses: &["expr", "machine"],
-        outside: Some(&["jsonc-parser", "saphyr-parser", "sha2", "strsim", "thiserror"]),
+        uses: &["expr", "schema", "machine"],
+        outside: Some(&["jsonc-parser", "saphyr-parser", "serde_json", "sha2", "strsim", "thiserror"]),
     },
     CrateRule { folder: "graph", uses: &["machine"], outside: Some(&["thiserror"]) },
     CrateRule {
@@ -124,8 +133,8 @@ const CRATES: &[CrateRule] = &[
     CrateRule {
         folder: "fuzz",
         uses: &[
-            "api", "engine", "expr", "formats", "gateway", "machine", "mail", "scenario", "shard", "state",
-            "webhook",
+            "api", "engine", "expr", "formats", "gateway", "machine", "mail", "scenario", "schema", "shard",
+            "state", "webhook",
         ],
         outside: None,
     },

@@ -194,7 +194,7 @@ impl<'ast> Visit<'ast> for Types {
 }
 
 /// The parts of a name in snake or camel case, in lower case.
-fn parts(name: &str) -> Vec<String> {
+pub(super) fn parts(name: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut after_lower = false;
     for character in name.chars() {

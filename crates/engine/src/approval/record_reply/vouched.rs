@@ -18,7 +18,7 @@ use crate::turn::{Stop, Turn};
 
 /// Takes a reply that the command's actor vouches for. No model is asked what it means: the operator can say so.
 pub(crate) fn decide(turn: &mut Turn<'_, '_>, at: &AtGate<'_>) -> Result<Option<Reply>, Stop> {
-    let AtGate { leaf, gate, open, reply, decision } = *at;
+    let AtGate { run, gate, open, reply, decision } = *at;
     if !reply.vouched {
         return Ok(None);
     }
@@ -28,7 +28,7 @@ pub(crate) fn decide(turn: &mut Turn<'_, '_>, at: &AtGate<'_>) -> Result<Option<
     let spec = resolve::spec_of(turn, open)?;
     let by = turn.command.actor.subject.clone();
     let grant = granting(turn, gate, open, reply, decision, &by)?;
-    recorded(turn, leaf, reply, &About::Gate(gate, Box::new(open.clone())))?;
+    recorded(turn, run, reply, &About::Gate(gate, Box::new(open.clone())))?;
     let via = Via::Vouched;
     let discusses = spec.resolve(Decision::Discuss).is_some_and(|resolve| *resolve != Resolve::PassOn);
     let passes_on = spec.resolve(Decision::Discuss) == Some(&Resolve::PassOn);

@@ -14,7 +14,7 @@ const INSIDE: &str = "INSIDE";
 const OF_SCENARIOS: &str = "SW19";
 
 /// The definition of each fragment, by the first code before it.
-const HOSTS: [(&str, &str); 13] = [
+const HOSTS: [(&str, &str); 20] = [
     ("SW1114", "{policy: p, allow: [{capability: bash, INSIDE}]}"),
     (
         "SW1204",
@@ -60,7 +60,18 @@ const HOSTS: [(&str, &str); 13] = [
     ),
     ("SW1370", "{name: p, states: [{name: a, INSIDE}], transitions: []}"),
     ("SW1371", "{name: p, states: [{name: a, INSIDE}], transitions: []}"),
+    ("SW1402", NATIVE),
+    ("SW1405", NATIVE),
+    ("SW1413", NATIVE),
+    ("SW1415", NATIVE),
+    ("SW1417", NATIVE),
+    ("SW1428", NATIVE),
+    ("SW1452", NATIVE),
 ];
+/// A native process with a field of the data, and a node before its end.
+const NATIVE: &str = "{format_version: 1, process: p, initial: a, \
+                      context: {schema: {properties: {amount: {type: number}}}, initial: {}}, \
+                      nodes: {a: WHOLE, done: {type: final}}}";
 
 /// Two lines, with the codes that are named before them.
 struct Fragment {

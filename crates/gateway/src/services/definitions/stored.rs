@@ -1,28 +1,49 @@
 //! Findings as they are stored with the reply to a deployment, so that a repeated request is answered with the same.
 
 use switchward_api::v1;
-use switchward_formats::{Call, Finding, Severity, not_in_catalogue};
+use switchward_formats::{Call, Finding, Severity, archived_in_catalogue, not_in_catalogue};
 use switchward_state::catalogue::{self, FindingSeverity};
 
 use crate::limits::CALLEE_FINDINGS_MAX;
 
-/// The findings of a definition, and one for each call that holds if the catalogue lacks what is called, by position.
+/// What must be true in the catalogue for a finding to hold.
+#[derive(Clone, Copy)]
+pub(super) enum HoldsIf<'n> {
+    /// Nothing: it holds in any case.
+    Always,
+    /// The catalogue lacks this definition.
+    Lacks(&'n str),
+    /// The catalogue has archived this definition.
+    Archived(&'n str),
+}
+
+/// The findings of a definition, and two for each call, which hold if the catalogue lacks or has archived what is called,
+/// by position.
 pub(super) fn findings(compiled: &[Finding], file: &str, calls: &[Call]) -> Vec<catalogue::Finding> {
-    let mut absent: Vec<catalogue::Finding> = calls
+    let mut of_calls: Vec<catalogue::Finding> = calls
         .iter()
         .take(CALLEE_FINDINGS_MAX)
         .flat_map(|call| {
-            let found = not_in_catalogue(file, std::slice::from_ref(call), |_| true);
-            found.into_iter().map(|one| finding(&one, Some(&call.name))).collect::<Vec<_>>()
+            let (alone, name) = (std::slice::from_ref(call), call.name.as_str());
+            let lacks = not_in_catalogue(file, alone, |_| true).into_iter();
+            let lacks = lacks.map(|one| finding(&one, HoldsIf::Lacks(name)));
+            let archived = archived_in_catalogue(file, alone, |_| true).into_iter();
+            let archived = archived.map(|one| finding(&one, HoldsIf::Archived(name)));
+            lacks.chain(archived).collect::<Vec<_>>()
         })
         .collect();
-    absent.sort_by_key(|one| (one.line, one.column));
-    absent.dedup();
-    compiled.iter().map(|one| finding(one, None)).chain(absent).collect()
+    of_calls.sort_by_key(|one| (one.line, one.column));
+    of_calls.dedup();
+    compiled.iter().map(|one| finding(one, HoldsIf::Always)).chain(of_calls).collect()
 }
 
-/// A finding as it is stored; `lacking` is the definition that the catalogue must lack for it.
-pub(super) fn finding(finding: &Finding, lacking: Option<&str>) -> catalogue::Finding {
+/// A finding as it is stored.
+pub(super) fn finding(finding: &Finding, holds_if: HoldsIf<'_>) -> catalogue::Finding {
+    let (lacking, archived) = match holds_if {
+        HoldsIf::Always => (None, None),
+        HoldsIf::Lacks(name) => (Some(name), None),
+        HoldsIf::Archived(name) => (None, Some(name)),
+    };
     catalogue::Finding {
         code: finding.code.to_owned(),
         severity: match finding.severity {
@@ -38,6 +59,7 @@ pub(super) fn finding(finding: &Finding, lacking: Option<&str>) -> catalogue::Fi
         nearest: finding.nearest.clone(),
         hint: finding.hint.clone(),
         lacking: lacking.map(str::to_owned),
+        archived: archived.map(str::to_owned),
     }
 }
 

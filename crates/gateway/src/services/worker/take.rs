@@ -4,7 +4,7 @@ use futures::{StreamExt as _, stream::FuturesUnordered};
 use prost::Message as _;
 use std::time::Duration;
 use switchward_api::v1;
-use switchward_engine::WorkView;
+use switchward_engine::{NamedExit, WorkView};
 use switchward_machine::{OpenId, SessionId, Time, WorkKind};
 use switchward_query::{ListReady, Ready};
 use switchward_shard::{Cluster, Failure, MapChanges, Shard, Watched};
@@ -203,6 +203,10 @@ async fn lease(
     }))
 }
 
+fn exit(exit: &NamedExit) -> v1::WorkExit {
+    v1::WorkExit { name: exit.name.clone(), label: exit.label.clone() }
+}
+
 fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until: Time) -> v1::WorkItem {
     let kind = match view.kind {
         WorkKind::Agent => v1::WorkKind::Agent,
@@ -212,6 +216,9 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         WorkKind::Classify => v1::WorkKind::Classify,
         WorkKind::Delegate => v1::WorkKind::Delegate,
         WorkKind::Intent => v1::WorkKind::Intent,
+        WorkKind::Tool => v1::WorkKind::Tool,
+        WorkKind::Interaction => v1::WorkKind::Interaction,
+        WorkKind::Script => v1::WorkKind::Script,
     };
     let object = |value: &serde_json::Value| value.as_object().map(json::to_struct);
     v1::WorkItem {
@@ -227,6 +234,8 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
         state: view.node.clone(),
         attempt: view.attempt,
         input: object(&view.owed.input.0),
+        exits: view.exits.iter().map(exit).collect(),
+        model: view.model.clone().unwrap_or_default(),
         result_schema: object(&view.schema.0),
         data: Some(json::to_struct(&view.data)),
         last_message: view.said.clone().unwrap_or_default(),
@@ -239,5 +248,6 @@ fn item(caller: &Caller, session: SessionId, view: &WorkView, fence: u64, until:
             .map(|it| names::of_assistant(caller, &it.name))
             .unwrap_or_default(),
         assistant_instructions: view.assistant.as_ref().map(|it| it.instructions.clone()).unwrap_or_default(),
+        run: view.head.run.0,
     }
 }

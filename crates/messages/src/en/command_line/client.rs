@@ -75,6 +75,26 @@ pub const FROM_OWNER_ENTRY: &str = "directory, owner entry";
 /// Where a setting of approvals comes from: the directory itself.
 pub const FROM_DEFAULT_AUDIENCE: &str = "directory, default audience";
 
+/// The warning after an error in the middle of a deployment: the definitions that were deployed, and the rest.
+#[must_use]
+pub fn deployed_partly(done: &[String], left: &[String]) -> String {
+    let done = if done.is_empty() { "nothing".to_owned() } else { done.join(", ") };
+    format!("deployed before the error: {done}; not deployed: {}", left.join(", "))
+}
+
+/// How many differences two versions have, and how many of them weaken a control.
+#[must_use]
+pub fn differences(all: u32, weaker: u32) -> String {
+    match (all, weaker) {
+        (0, _) => "no differences".to_owned(),
+        (1, 0) => "1 difference; no control is weaker".to_owned(),
+        (1, _) => "1 difference, which weakens a control".to_owned(),
+        (all, 0) => format!("{all} differences; no control is weaker"),
+        (all, 1) => format!("{all} differences, 1 of which weakens a control"),
+        (all, weaker) => format!("{all} differences, {weaker} of which weaken a control"),
+    }
+}
+
 /// The warning that the clocks of a development cluster differ, because that of one server was advanced.
 #[must_use]
 pub fn one_clock_advanced(server: u64) -> String {

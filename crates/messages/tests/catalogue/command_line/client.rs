@@ -6,9 +6,13 @@ use switchward_messages::cli::client::*;
 #[test]
 fn what_calls_say_is_rendered() {
     let groups = ["2".to_owned(), "5".to_owned()];
+    let counts = [(0, 0), (1, 0), (1, 1), (4, 0), (4, 1), (4, 3)];
+    let counted = counts.map(|(all, weaker)| differences(all, weaker));
     let made = [
         entry("secrets", &[SECRET_SHOWN_BEFORE, SECRET_SHOWN_ONCE]),
         entry("versions", &[POLICY_ACTIVE, VERSION_ACTIVE, VERSION_RETIRED, VERSION_INACTIVE]),
+        entry("deployments", &[&deployed_partly(&groups, &groups), &deployed_partly(&[], &groups)]),
+        entry("differences", &counted.each_ref().map(String::as_str)),
         entry("calls", &[REPEAT_CALL, REPEAT_MAIL, UNUSED_APPROVAL]),
         entry("outcomes", &[NOTHING_TO_SEND, DETACHED, MAIL_WITHOUT_TENANT]),
         entry(

@@ -5,9 +5,9 @@ mod views;
 
 use switchward_machine::{Digest, Micros, OpenId, Time};
 use switchward_query::{
-    ApprovalQuery, CatalogueQuery, DeliveryQuery, EffectShown, Evaluate, ExportPart, ExportQuery, List,
-    NumberedChange, Origin, Pinning, PolicyQuery, Query, Ready, Remains, Rows, Sent, SessionQuery,
-    TenantQuery, WorkQuery,
+    ApprovalQuery, CatalogueQuery, DefinitionUse, DeliveryQuery, EffectShown, Evaluate, ExportPart,
+    ExportQuery, List, NumberedChange, Origin, Pinning, PolicyQuery, Query, Ready, Remains, Rows, Sent,
+    SessionQuery, TenantQuery, UseKind, Uses, WorkQuery,
 };
 use switchward_state::policy::{LimitCheck, LimitOutcome, PinnedPolicy, Remaining};
 use switchward_state::run::Pinned;
@@ -57,7 +57,7 @@ fn page<T: RowKind>(name: &str) -> Rows<T> {
 fn session(query: &SessionQuery) -> Vec<Vec<u8>> {
     let answered = Answered { body: Digest([2; 32]), reply: Reply::Done };
     match query {
-        SessionQuery::Get(query) => to(query, [Some(views::session()), None]),
+        SessionQuery::Get(query) => to(query, [Some(views::session()), Some(views::forked_session()), None]),
         SessionQuery::Show(query) => to(query, [Some(views::session_shown())]),
         SessionQuery::List(query) => entries(query, [views::session_shown()]),
         SessionQuery::Answered(query) => to(query, [Some(answered)]),
@@ -66,6 +66,7 @@ fn session(query: &SessionQuery) -> Vec<Vec<u8>> {
         SessionQuery::History(query) => to(query, [vec![history()]]),
         SessionQuery::HistoryBefore(query) => to(query, [vec![history()]]),
         SessionQuery::Machines(query) => to(query, [views::machines()]),
+        SessionQuery::ListPinned(query) => entries(query, [SESSION]),
     }
 }
 
@@ -108,7 +109,10 @@ fn policy(query: &PolicyQuery) -> Vec<Vec<u8>> {
     let outcome = LimitOutcome::Available { remaining };
     let check = LimitCheck { rules: Vec::new(), estimate: Micros(3), age_ms: 4, outcome, held: Vec::new() };
     match query {
-        PolicyQuery::Explain(query) => to(&**query, [Some(views::explanation())]),
+        PolicyQuery::Explain(query) => {
+            let refusal = Rejection::new(Reason::StateMismatch, "several active runs fit");
+            to(&**query, [Some(Ok(views::explanation())), Some(Err(refusal))])
+        }
         PolicyQuery::Ledger(query) => to(query, [check]),
     }
 }
@@ -122,6 +126,9 @@ fn catalogue(query: &CatalogueQuery) -> Vec<Vec<u8>> {
         of: "deploy-gate".into(),
     };
     let pinning = Pinning { callees: vec![pinned], policies: vec![policy] };
+    let caller = DefinitionUse { name: "release".into(), kind: UseKind::Calls };
+    let guarded = DefinitionUse { name: "deploy".into(), kind: UseKind::Policy };
+    let uses = Uses { uses: vec![caller, guarded], next: Some(b"deploy".to_vec()) };
     match query {
         CatalogueQuery::Definition(query) => to(query, [Some(row("definition"))]),
         CatalogueQuery::ListDefinitions(query) => to(query, [page("definition")]),
@@ -130,6 +137,7 @@ fn catalogue(query: &CatalogueQuery) -> Vec<Vec<u8>> {
         CatalogueQuery::Machine(query) => to(query, [Some(SharedMachine(machine()))]),
         CatalogueQuery::Assistant(query) => to(query, [Some(row("assistant"))]),
         CatalogueQuery::ListAssistants(query) => to(query, [page("assistant")]),
+        CatalogueQuery::Uses(query) => to(query, [uses]),
         CatalogueQuery::Pin(query) => {
             to(query, [Ok(pinning), Err(Rejection::new(Reason::NotFound, "there is no such definition"))])
         }

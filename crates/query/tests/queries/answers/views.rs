@@ -4,14 +4,15 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use switchward_engine::policy::{Explanation, LimitState, LookedAt};
 use switchward_engine::{
-    Below, Comment, EffectView, GateView, Machines, Missed, Reach, RunMachine, RunView, SessionView, WorkView,
+    Below, Comment, EffectView, GateView, Machines, Missed, NodeName, Reach, RunMachine, RunView,
+    SessionView, WorkView,
 };
-use switchward_machine::{BudgetUnit, Callee, CalleeKind, OpenId, RunId, Status, Time};
+use switchward_machine::{BudgetUnit, Callee, CalleeKind, NodeIx, OpenId, RunId, Status, Time};
 use switchward_query::{GateShown, LinkedGate, SessionShown};
 use switchward_state::approval::{Setting, SettingSource, Settled, Warning};
 use switchward_state::delivery::{EventSubject, MailCap, MailFull, PublishedEvent, PublishedType};
 use switchward_state::policy::{CallEffect, CallGrounds, LayerDecision, MatchedRule, Shortage};
-use switchward_state::run::{Json, Run};
+use switchward_state::run::{ActiveRun, ActiveRuns, Json, Run};
 use switchward_state::session::Assisted;
 use switchward_state::work::WorkItem;
 use switchward_state::{OpenItem, Reason, SharedMachine};
@@ -43,6 +44,27 @@ pub(crate) fn session() -> SessionView {
         caps: vec![(BudgetUnit::Mails, 5)],
         settled,
         tokens: vec![(RunId(1), reply_token())],
+        provenance: std::collections::BTreeMap::new(),
+        active: ActiveRuns::default(),
+        names: Vec::new(),
+    }
+}
+
+/// A session with two runs side by side.
+pub(crate) fn forked_session() -> SessionView {
+    let active = |run, state: &str| ActiveRun {
+        run: RunId(run),
+        parent: Some(RunId(1)),
+        definition: "deploy-gate".into(),
+        version: 3,
+        state: state.into(),
+        label: Some(format!("split.{state}")),
+    };
+    SessionView {
+        below: Vec::new(),
+        active: ActiveRuns { runs: vec![active(2, "build"), active(3, "test")], count: 2 },
+        names: vec![NodeName { run: RunId(2), node: NodeIx(1), name: "build".into() }],
+        ..session()
     }
 }
 
@@ -54,6 +76,7 @@ pub(crate) fn session_shown() -> SessionShown {
         status: Status::Waiting,
         at: "ready".into(),
         parent: Some(RunId(2)),
+        label: None,
     };
     SessionShown { session: session(), gates: vec![(GATE, open_gate())], runs: vec![run] }
 }
@@ -114,6 +137,8 @@ pub(crate) fn work() -> WorkView {
         data: object(),
         said: Some("Ship it".into()),
         assistant: Some(Assisted { name: "helper".into(), instructions: "Be brief.".into() }),
+        exits: Vec::new(),
+        model: None,
     }
 }
 

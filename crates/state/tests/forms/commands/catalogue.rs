@@ -2,11 +2,11 @@
 
 use switchward_machine::{TenantId, Time};
 use switchward_state::catalogue::{
-    ActivateVersion, AssignVoters, CatalogueCommand, CreateKey, CreateTenant, DeleteAssistant, DeleteTenant,
-    Deploy, Directory, DirectoryEntry, EnsureTenancy, FoundCluster, InstallMachine, InstallTenancy,
-    JoinServer, LeaderTransfer, LinkAuth, PutAssistant, PutDirectory, PutQuotas, PutRetention, Quotas,
-    RaiseLevel, RecordTransfers, Reseal, RetireVersion, RevokeKey, Role, ServerState, SetServerState,
-    Settings, SourceFile, Tenancy, UpdateTenant,
+    ActivateVersion, ArchiveDefinition, AssignVoters, CatalogueCommand, CreateKey, CreateTenant,
+    DeleteAssistant, DeleteDefinition, DeleteTenant, Deploy, Directory, DirectoryEntry, EnsureTenancy,
+    FoundCluster, InstallMachine, InstallTenancy, JoinServer, LeaderTransfer, LinkAuth, PutAssistant,
+    PutDirectory, PutQuotas, PutRetention, Quotas, RaiseLevel, RecordTransfers, Reseal, RetireVersion,
+    RevokeKey, Role, ServerState, SetServerState, Settings, SourceFile, Tenancy, UpdateTenant,
 };
 use switchward_state::seal::{KeyRing, RingKey, SEAL_NONCE_BYTES, Sealed, SecretOf};
 use switchward_state::session::Retention;
@@ -59,6 +59,12 @@ fn definitions() -> Vec<CatalogueCommand> {
         }),
         CatalogueCommand::ActivateVersion(ActivateVersion { name: name(), version, etag: etag() }),
         CatalogueCommand::RetireVersion(RetireVersion { name: name(), version, etag: etag() }),
+        CatalogueCommand::ArchiveDefinition(ArchiveDefinition { name: name(), archived: true, etag: etag() }),
+        CatalogueCommand::DeleteDefinition(DeleteDefinition {
+            name: name(),
+            version: Some(version),
+            etag: etag(),
+        }),
         CatalogueCommand::PutAssistant(PutAssistant {
             name: "desk".into(),
             workflows: vec![name()],

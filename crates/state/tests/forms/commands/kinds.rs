@@ -103,4 +103,6 @@ kinds! {
     "Catalogue.RecordTransfers" = Body::Catalogue(Catalogue::RecordTransfers(_)),
     "Catalogue.RaiseLevel" = Body::Catalogue(Catalogue::RaiseLevel(_)),
     "Catalogue.AssignVoters" = Body::Catalogue(Catalogue::AssignVoters(_)),
+    "Catalogue.ArchiveDefinition" = Body::Catalogue(Catalogue::ArchiveDefinition(_)),
+    "Catalogue.DeleteDefinition" = Body::Catalogue(Catalogue::DeleteDefinition(_)),
 }

@@ -182,7 +182,8 @@ fn works() -> Vec<WorkCommand> {
     vec![
         WorkCommand::Lease(LeaseWork { item, worker: "w-1".into(), lease_ms: 30_000 }),
         WorkCommand::Extend(ExtendLease { item, fence, lease_ms: 30_000 }),
-        WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens }),
+        WorkCommand::Complete(CompleteWork { item, fence, result: result.clone(), cost, tokens, next: None }),
+        WorkCommand::Complete(CompleteWork { item, fence, result, cost, tokens, next: Some("done".into()) }),
         fail(failure),
         fail(attempt),
         fail(WorkFailure::TooLarge),

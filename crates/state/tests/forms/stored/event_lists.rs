@@ -98,7 +98,7 @@ pub(crate) fn calls() -> Vec<Event> {
         Event::Policy(PolicyEvent::Policies(PolicyFact::Pinned { policies: vec![pinned_policy()] })),
         Event::Policy(PolicyEvent::GrantMade { number: 8, grant: grant() }),
         Event::Policy(PolicyEvent::GrantUsed { number: 8 }),
-        Event::Policy(PolicyEvent::CallReported { number: Some(7), capability, success: true }),
+        Event::Policy(PolicyEvent::CallReported { number: Some(7), capability, success: true, run: None }),
         Event::Policy(PolicyEvent::Metered { cost: Micros(5), tokens: 6 }),
         Event::Policy(PolicyEvent::BudgetExhausted { unit: BudgetUnit::UsdMicros, cap: 9 }),
         Event::Delivery(DeliveryEvent::Queued { effect: effect(notice()) }),
@@ -138,6 +138,7 @@ pub(crate) fn later() -> Vec<Event> {
             key: "wait".into(),
             value: Json(serde_json::json!({})),
             by: Writer::Person,
+            who: None,
         }),
         Event::Work(WorkEvent::Leased {
             item,
@@ -157,6 +158,7 @@ pub(crate) fn later() -> Vec<Event> {
             key: "amount".into(),
             value: Json(serde_json::json!(1)),
             by: Writer::Worker,
+            who: None,
         }),
     ];
     let fault = Deferral::Fault(FaultCause::Worker(WorkFailure::Reported { text: "no".into() }).into());
@@ -184,6 +186,7 @@ pub(crate) fn flow_events() -> Vec<Event> {
             key: "amount".into(),
             value: Json(serde_json::json!(12)),
             by: Writer::Agent,
+            who: None,
         }),
         Event::Run(RunEvent::Rested { run, refused: Some(Port::Named("received".into())) }),
         Event::Run(RunEvent::Faulted {
@@ -218,10 +221,14 @@ pub(crate) fn other_kinds() -> Vec<Event> {
     let requester = Some("agent".into());
     let requested = RunEvent::Deferred { run, due: Deferral::Again, requester };
     let begins = RunEvent::Deferred { run, due: Deferral::Begin, requester: None };
+    let tries = RunEvent::Deferred { run, due: Deferral::Try(ExitIx(1)), requester: None };
+    let (key, value, who) = ("score".into(), Json(serde_json::json!(1)), Some("robot".into()));
+    let wrote = RunEvent::Wrote { run, key, value, by: Writer::Worker, who };
     effects
         .into_iter()
         .chain(due.map(|due| Event::Run(RunEvent::Deferred { run, due, requester: None })))
         .chain(open::items().into_iter().map(opened))
         .chain([Event::Session(recorded), Event::Run(requested), Event::Run(begins)])
+        .chain([Event::Run(tries), Event::Run(wrote)])
         .collect()
 }

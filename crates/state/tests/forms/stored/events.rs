@@ -43,7 +43,22 @@ pub(super) fn children() -> Vec<Event> {
     let flows = [
         Event::Run(RunEvent::CalleesPinned { callees: vec![pinned()] }),
         Event::Run(RunEvent::ChildrenPlanned { run, count: 1 }),
-        Event::Run(RunEvent::ChildCreated { run: child, machine, definition, version: 2, parent: parent() }),
+        Event::Run(RunEvent::ChildCreated {
+            run: child,
+            machine,
+            definition,
+            version: 2,
+            parent: parent(),
+            frame: None,
+        }),
+        Event::Run(RunEvent::ChildCreated {
+            run: child,
+            machine,
+            definition: "review".into(),
+            version: 2,
+            parent: parent(),
+            frame: Some(Frame { label: "check.legal".into() }),
+        }),
         Event::Run(RunEvent::ChildEnded { run, index: 0, child, outcome }),
         Event::Run(RunEvent::ChildrenJoined { run }),
         Event::Run(RunEvent::Wrote {
@@ -51,6 +66,7 @@ pub(super) fn children() -> Vec<Event> {
             key: "amount".into(),
             value: Json(serde_json::json!(1)),
             by: Writer::Child,
+            who: None,
         }),
     ];
     flows.into_iter().collect()
@@ -79,6 +95,17 @@ pub(super) fn shared() -> Vec<Event> {
         Event::Catalogue(CatalogueEvent::Versions(VersionFact::Retired {
             name: name(),
             number: 1,
+            by: "kim".into(),
+        })),
+        Event::Catalogue(CatalogueEvent::Versions(VersionFact::Archived { name: name(), by: "kim".into() })),
+        Event::Catalogue(CatalogueEvent::Versions(VersionFact::Unarchived { name: name() })),
+        Event::Catalogue(CatalogueEvent::Versions(VersionFact::Deleted {
+            name: name(),
+            versions: vec![DeletedVersion { number: 1, source: digest() }],
+            machines: vec![digest()],
+        })),
+        Event::Catalogue(CatalogueEvent::Versions(VersionFact::DefinitionDeleted {
+            name: name(),
             by: "kim".into(),
         })),
     ]

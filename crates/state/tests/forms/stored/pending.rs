@@ -27,8 +27,13 @@ pub(super) fn events() -> Vec<Event> {
     let (run, gate) = (RunId(1), OpenId(6));
     let held = inputs().map(|input| PendingFact::Held { run, gate, input });
     let shown = Json(serde_json::json!({"order": {"shown": {"amount": 3}}}));
-    let wrote =
-        Event::Run(RunEvent::Wrote { run, key: "approval".into(), value: shown, by: Writer::Request });
+    let wrote = Event::Run(RunEvent::Wrote {
+        run,
+        key: "approval".into(),
+        value: shown,
+        by: Writer::Request,
+        who: None,
+    });
     let pending = held.into_iter().chain([PendingFact::Entered { run, count: 2 }]);
     pending.map(Event::from).chain([wrote]).collect()
 }

@@ -58,6 +58,7 @@ pub(super) fn call() -> Call {
         reserved: Micros(5),
         reservation: Some(digest()),
         rules: rules(),
+        run: None,
     }
 }
 
@@ -86,5 +87,7 @@ pub(super) fn definition() -> Definition {
         updated,
         policies: vec!["guard".into()],
         retired: Vec::new(),
+        archived: None,
+        deleted: None,
     }
 }

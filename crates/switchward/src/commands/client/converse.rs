@@ -33,6 +33,7 @@ pub(super) async fn turn(talk: &Talk, turn: Turn) -> Result<(), Exit> {
     let request = v1::EndTurnRequest {
         name: turn.session,
         text: turn.text.unwrap_or_default(),
+        address: turn.of.address(),
         expected_sequence: None,
         request_id: talk.request_id(),
     };
@@ -46,6 +47,7 @@ pub(super) async fn record(talk: &Talk, record: Record) -> Result<(), Exit> {
     let request = v1::RecordDataRequest {
         name: record.session,
         values: Some(values(record.values)),
+        address: record.of.address(),
         expected_sequence: None,
         request_id: talk.request_id(),
     };
@@ -58,6 +60,7 @@ pub(super) async fn record(talk: &Talk, record: Record) -> Result<(), Exit> {
 pub(super) async fn signal(talk: &Talk, of: SessionOnly) -> Result<(), Exit> {
     let request = v1::SignalCompletionRequest {
         name: of.session,
+        address: of.of.address(),
         expected_sequence: None,
         request_id: talk.request_id(),
     };
@@ -69,8 +72,12 @@ pub(super) async fn signal(talk: &Talk, of: SessionOnly) -> Result<(), Exit> {
 }
 
 pub(super) async fn retry(talk: &Talk, of: SessionOnly) -> Result<(), Exit> {
-    let request =
-        v1::RetryStateRequest { name: of.session, expected_sequence: None, request_id: talk.request_id() };
+    let request = v1::RetryStateRequest {
+        name: of.session,
+        address: of.of.address(),
+        expected_sequence: None,
+        request_id: talk.request_id(),
+    };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.sessions.retry_state(request).await });
     let reply = reply.await?;
@@ -83,6 +90,7 @@ pub(super) async fn event(talk: &Talk, event: SessionEvent) -> Result<(), Exit> 
         key: event.key,
         data: Some(values(event.data)),
         state: event.state.unwrap_or_default(),
+        address: event.of.address(),
         expected_sequence: None,
         request_id: talk.request_id(),
     };
@@ -97,6 +105,7 @@ pub(super) async fn reply(talk: &Talk, reply: MailReply) -> Result<(), Exit> {
         name: reply.session,
         from: reply.from,
         text: reply.text,
+        address: reply.of.address(),
         expected_sequence: None,
         request_id: talk.request_id(),
     };

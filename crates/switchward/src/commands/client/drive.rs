@@ -54,6 +54,7 @@ pub(super) async fn answer(talk: &Talk, answer: Answer) -> Result<(), Exit> {
         state: answer.state.unwrap_or_default(),
         answer: answer.answer.clone(),
         note: answer.note.unwrap_or_default(),
+        address: answer.of.address(),
         expected_sequence: None,
         request_id: talk.request_id(),
     };
@@ -107,7 +108,7 @@ pub(super) fn advise(talk: &Talk, session: &v1::Session) {
     let held = session.waiting_on.iter().any(|gate| gate.kind() == v1::GateKind::Notify);
     let answers: Vec<String> =
         session.checkpoint.iter().flat_map(|it| &it.answers).map(|answer| shell(&answer.key)).collect();
-    if held || !drives(session) {
+    if held || !drives(session) || session.active_run_count > 0 {
         return;
     }
     if let Some((first, others)) = answers.split_first() {
@@ -134,6 +135,7 @@ pub(super) async fn authorize(talk: &Talk, authorize: Authorize) -> Result<(), E
         args_digest: None,
         est_cost_usd: call.est_cost_usd,
         call_id: authorize.call_id.unwrap_or_default(),
+        address: call.of.address(),
         request_id: talk.request_id(),
     };
     let reply = talk
@@ -159,6 +161,7 @@ pub(super) async fn send(talk: &Talk, mail: SendMail) -> Result<(), Exit> {
         subject: mail.subject,
         text,
         call_id: mail.call_id.unwrap_or_default(),
+        address: mail.of.address(),
         request_id: talk.request_id(),
     };
     let reply =
@@ -233,6 +236,7 @@ pub(super) async fn report(talk: &Talk, report: Report) -> Result<(), Exit> {
             session: report.session,
             cost_usd: report.cost_usd,
             tokens: report.tokens,
+            address: report.of.address(),
             request_id: talk.request_id(),
         };
         let reply =
@@ -249,6 +253,7 @@ pub(super) async fn report(talk: &Talk, report: Report) -> Result<(), Exit> {
         cost_usd: report.cost_usd,
         tokens: report.tokens,
         duration: None,
+        address: report.of.address(),
         request_id: talk.request_id(),
     };
     let reply = talk

@@ -16,6 +16,7 @@ pub(super) async fn run(talk: &Talk, explain: Explain) -> Result<(), Exit> {
         capability: call.capability.clone(),
         args: call.args.as_deref().map(files::value).transpose()?.unwrap_or_default().into(),
         est_cost_usd: call.est_cost_usd,
+        address: call.of.address(),
     };
     let reply =
         talk.client.call(request, |mut it, request| async move { it.policy.explain_decision(request).await });

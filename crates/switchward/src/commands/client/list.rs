@@ -9,7 +9,7 @@ use tonic::Status;
 
 use super::talk::Talk;
 use super::{effect, show};
-use crate::args::{ListCommand, ListFilter, ListOf, Page};
+use crate::args::{ListCommand, ListDefinitions, ListFilter, ListOf, Page};
 use crate::exit::Exit;
 use crate::output::Table;
 
@@ -23,7 +23,7 @@ pub(super) async fn run(talk: &Talk, what: crate::args::List) -> Result<(), Exit
         ListCommand::Sessions(list) => sessions(talk, list).await,
         ListCommand::Gates(list) => gates(talk, list).await,
         ListCommand::Effects(list) => effects(talk, list).await,
-        ListCommand::Definitions(page) => definitions(talk, page).await,
+        ListCommand::Definitions(list) => definitions(talk, list).await,
         ListCommand::Versions(list) => versions(talk, list).await,
         ListCommand::Events(list) => events(talk, list).await,
         ListCommand::Decisions(list) => decisions(talk, list).await,
@@ -245,10 +245,11 @@ async fn effects(talk: &Talk, list: ListFilter) -> Result<(), Exit> {
     Ok(())
 }
 
-async fn definitions(talk: &Talk, page: Page) -> Result<(), Exit> {
+async fn definitions(talk: &Talk, list: ListDefinitions) -> Result<(), Exit> {
+    let ListDefinitions { show_archived, page } = list;
     let fetch = async |page_size, page_token| {
         let request =
-            v1::ListDefinitionsRequest { parent: String::new(), page_size, page_token, ..Default::default() };
+            v1::ListDefinitionsRequest { show_archived, page_size, page_token, ..Default::default() };
         let reply = talk
             .client
             .call(request, |mut it, request| async move { it.definitions.list_definitions(request).await });

@@ -14,7 +14,7 @@ pub(super) use gates::{about, approvals, brief, gate, reached, to_decide_gate, t
 pub(super) use settled::{approving, often};
 
 use super::conversation::ConversationMessage;
-use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean, count};
+use crate::output::{CARE, FAINT, GOOD, PROBLEM, STRONG, card, clean, count, put};
 
 /// The maximum length of a text in a list, characters.
 const BRIEF_CHARS: usize = 80;
@@ -179,6 +179,7 @@ pub(super) fn session_with(session: &v1::Session, said: &[ConversationMessage]) 
         ("messages", conversation(said)),
         ("data", session.data.iter().map(data).collect()),
         ("open", open.join("\n")),
+        ("active_runs", session.active_runs.iter().map(active_run).collect::<Vec<_>>().join("\n")),
         ("runs", runs(session)),
         ("waiting_on", gates.join("\n")),
         ("incidents", incidents(session)),
@@ -249,6 +250,11 @@ fn open_item(open: &v1::OpenItem) -> String {
     clean(&format!("{} ({}) at {}{due}", open.kind, open.r#type, open.state))
 }
 
+/// A run that is active beside others: its number, by which commands name it, its state and its definition.
+fn active_run(run: &v1::SessionRun) -> String {
+    clean(&format!("{} {}  {}", run.run, run.state, definition_of(&run.definition)))
+}
+
 /// The runs of a session that has several.
 fn runs(session: &v1::Session) -> String {
     let run = |run: &v1::SessionRun| {
@@ -308,9 +314,23 @@ pub(super) fn definition(definition: &v1::Definition) -> String {
         ("latest_version", number(definition.latest_version)),
         ("policies", policies.join(", ")),
         ("retired_versions", numbers(&definition.retired_versions)),
+        ("archive_time", time(definition.archive_time.as_ref())),
+        ("archived_by", clean(&definition.archived_by)),
         ("create_time", time(definition.create_time.as_ref())),
         ("update_time", time(definition.update_time.as_ref())),
     ])
+}
+
+/// Writes findings, each with its position.
+pub(super) fn findings(findings: &[v1::Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let position = format!("{}:{}:{}", clean(&finding.file), finding.line, finding.column);
+        let (code, message) = (clean(&finding.code), clean(&finding.message));
+        let severity = word(finding.severity().as_str_name(), "SEVERITY_");
+        put(&mut text, format_args!("{CARE}{severity}[{code}]{CARE:#}: {message}\n --> {position}\n"));
+    }
+    text
 }
 
 /// Writes a card, one field per line.
@@ -376,6 +396,10 @@ mod tests {
         assert_eq!(id("tenants/dev/sessions/ses_1"), "ses_1");
         assert_eq!(definition_of("tenants/dev/definitions/deploy-gate/versions/3"), "deploy-gate");
         assert_eq!(definition_of("deploy-gate"), "deploy-gate");
+        for name in ["Contract Review", "50 % \"off\"", "v1.2", "\u{5408}\u{540c}", "my definitions"] {
+            assert_eq!(definition_of(&format!("tenants/dev/definitions/{name}")), name);
+            assert_eq!(definition_of(&format!("tenants/dev/definitions/{name}/versions/3")), name);
+        }
         assert_eq!(word("GATE_STATUS_OPEN", "GATE_STATUS_"), "open");
     }
 

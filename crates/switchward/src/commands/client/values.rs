@@ -7,13 +7,17 @@ use crate::exit::Exit;
 
 /// Reads an option's value: a JSON object, or a file with one.
 pub(super) fn object(flag: &str, text: &str, example: &str) -> Result<Struct, Exit> {
-    let bytes = files::value(text)?;
-    let value = serde_json::from_slice(&bytes);
-    let value = value.map_err(|error| Exit::usage(format!("{flag} is not JSON: {error}")))?;
-    match value_of(value).kind {
+    match json_value(flag, text)?.kind {
         Some(Kind::StructValue(object)) => Ok(object),
         Some(_) | None => Err(Exit::usage(format!("{flag} must be a JSON object, such as '{example}'"))),
     }
+}
+
+/// Reads an option's value: JSON, or a file with it.
+pub(super) fn json_value(flag: &str, text: &str) -> Result<Value, Exit> {
+    let bytes = files::value(text)?;
+    let value = serde_json::from_slice(&bytes);
+    value.map(value_of).map_err(|error| Exit::usage(format!("{flag} is not JSON: {error}")))
 }
 
 /// A value: JSON, or else a string.

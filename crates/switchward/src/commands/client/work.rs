@@ -6,7 +6,7 @@ use switchward_api::v1;
 
 use super::show;
 use super::talk::Talk;
-use super::values::object;
+use super::values::json_value;
 use crate::args::files::STDIN;
 use crate::args::{CompleteWork, ExtendLease, FailWork, KindOfWork, PollWork, ReleaseWork};
 use crate::exit::{Exit, FINDINGS};
@@ -21,6 +21,9 @@ pub(super) async fn poll(talk: &Talk, poll: PollWork) -> Result<(), Exit> {
         KindOfWork::Classify => v1::WorkKind::Classify,
         KindOfWork::Delegate => v1::WorkKind::Delegate,
         KindOfWork::Intent => v1::WorkKind::Intent,
+        KindOfWork::Tool => v1::WorkKind::Tool,
+        KindOfWork::Interaction => v1::WorkKind::Interaction,
+        KindOfWork::Script => v1::WorkKind::Script,
     };
     let wanted = v1::WorkWanted {
         kinds: poll.kinds.into_iter().map(|it| kind(it).into()).collect(),
@@ -46,10 +49,16 @@ pub(super) async fn poll(talk: &Talk, poll: PollWork) -> Result<(), Exit> {
 
 pub(super) async fn complete(talk: &Talk, complete: CompleteWork) -> Result<(), Exit> {
     let name = complete.taken.work;
+    let (result, value) = match complete.result.as_deref().map(result).transpose()? {
+        Some(Value { kind: Some(Kind::StructValue(object)) }) => (Some(object), None),
+        other => (None, other),
+    };
     let request = v1::CompleteWorkRequest {
         name: name.clone(),
         lease_token: complete.taken.token,
-        result: complete.result.as_deref().map(result).transpose()?,
+        result,
+        value,
+        next: complete.next.unwrap_or_default(),
         cost_usd: complete.spent.cost_usd,
         tokens: complete.spent.tokens,
         request_id: talk.own_request_id(),
@@ -125,10 +134,9 @@ fn length(length: Duration) -> Result<prost_types::Duration, Exit> {
     prost_types::Duration::try_from(length).map_err(|_| Exit::usage("the duration is too long"))
 }
 
-/// Reads a result: a JSON object, or a file or the standard input with one.
-fn result(text: &str) -> Result<Struct, Exit> {
-    let text = if text == STDIN { "@-" } else { text };
-    object("--result", text, r#"{"order":"A-17"}"#)
+/// Reads a result: JSON, or a file or the standard input with it.
+fn result(text: &str) -> Result<Value, Exit> {
+    json_value("--result", if text == STDIN { "@-" } else { text })
 }
 
 /// A work item, and the command that hands in its result.
@@ -155,6 +163,8 @@ fn item(item: &v1::WorkItem) -> String {
         ("state", clean(&item.state)),
         ("attempt", item.attempt.to_string()),
         ("lease_expire_time", show::time(item.lease_expire_time.as_ref())),
+        ("model", clean(&item.model)),
+        ("exits", exits(&item.exits)),
         ("input", item.input.as_ref().map(show::data).unwrap_or_default()),
         ("data", item.data.as_ref().map(show::data).unwrap_or_default()),
         ("last_message", clean(&item.last_message)),
@@ -163,6 +173,12 @@ fn item(item: &v1::WorkItem) -> String {
         ("lease_token", clean(token)),
         ("complete", clean(&complete)),
     ])
+}
+
+/// The transitions that a result can name.
+fn exits(exits: &[v1::WorkExit]) -> String {
+    let names: Vec<String> = exits.iter().map(|exit| clean(&exit.name)).collect();
+    names.join(", ")
 }
 
 /// A sample value that matches a schema, to fill in.

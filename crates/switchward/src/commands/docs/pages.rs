@@ -43,6 +43,7 @@ pub(super) const PAGES: &[Page] = pages![
     "formats-checkpoint",
     "formats-conversation",
     "formats-conversation-operations",
+    "formats-native",
     "glossary",
     "limits",
     "operating",

@@ -1,7 +1,7 @@
 //! Values of what is stored about people who are written to.
 
 use switchward_machine::DeliveryReason;
-use switchward_state::approval::ApprovalEvent;
+use switchward_state::approval::{ApprovalEvent, Call};
 use switchward_state::catalogue::CatalogueEvent;
 use switchward_state::delivery::{DeliveryEvent, ExchangeProblem};
 pub(crate) mod faults;
@@ -12,6 +12,7 @@ mod servers;
 pub(crate) mod warnings;
 
 use super::*;
+use switchward_state::run::ActiveRuns;
 use switchward_state::session::{
     GatePosition, ItemPosition, Listening, Position, RunPosition, SessionWarning,
 };
@@ -30,6 +31,7 @@ pub(crate) fn position() -> Option<Box<Position>> {
         needed: 2,
         approvals: 1,
         unnotified: true,
+        run: None,
     };
     Some(Box::new(Position {
         sequence: 5,
@@ -48,6 +50,7 @@ pub(crate) fn position() -> Option<Box<Position>> {
             state: "settle".into(),
             at: Time(2),
             due: Some(Time(9)),
+            run: None,
         }],
         voided: vec![OpenId(5)],
         warnings: vec![SessionWarning::NobodyBehind { name: "group:none".into() }],
@@ -55,6 +58,7 @@ pub(crate) fn position() -> Option<Box<Position>> {
         usd_cap: Some(5),
         mail_cap: Some(6),
         listens: Some(Listening { run: RunId(1), entry: 2 }),
+        active: ActiveRuns::default(),
         loaded: switchward_state::Loaded::default(),
     }))
 }
@@ -177,9 +181,28 @@ pub(super) fn written_to() -> Vec<(&'static str, Row)> {
         ("effect-deferred", Row::Outbox(Effect { progress, ..effect(ask.clone()) })),
         ("effect-since", Row::Outbox(Effect { progress: since, ..effect(ask) })),
         ("run-requester", Row::Run(Run { requester: Some("agent".into()), ..run() })),
+        ("data-provenance", Row::Data(bound_data())),
+        ("run-failure", Row::Run(Run { failure: Some(failure()), ..run() })),
         ("run-answered-back", Row::Run(Run { answered_back: vec!["lead@example.com".into()], ..run() })),
+        ("run-frame", Row::Run(Run { frame: Some(Frame { label: "check.legal".into() }), ..run() })),
+        ("call-run", Row::Call(Call { run: Some(RunId(2)), ..call() })),
         ("open-notified", gate_row(Gate { asked: Some(notified_and_bounced()), ..super::gate() })),
     ]
+}
+
+/// Data with where they come from.
+fn bound_data() -> Data {
+    let start =
+        Provenance { by: Writer::Start, who: "kim".into(), node: None, entry: 0, attempt: 1, sequence: 2 };
+    let worker = Provenance { by: Writer::Worker, node: Some(NodeIx(1)), entry: 2, ..start.clone() };
+    Data {
+        values: serde_json::Map::from_iter([("amount".to_owned(), 1.into()), ("score".to_owned(), 2.into())]),
+        provenance: [("amount".to_owned(), start), ("score".to_owned(), worker)].into_iter().collect(),
+    }
+}
+
+fn failure() -> Failure {
+    Failure { attempt: 2, fault: FaultCause::NoTransition { state: "pay".into() }.into() }
 }
 
 fn vouched() -> SenderProof {
@@ -338,6 +361,7 @@ pub(super) fn settled() -> Vec<(&'static str, Row)> {
     let escalation = vec!["lead@example.com".into()];
     let session = Session { escalation, any_approver_address: true, ..session() };
     let retired = vec![Retired { number: 1, at: Time(2), by: "kim".into() }];
+    let disposal = || Some(Disposal { at: Time(3), by: "kim".into() });
     let asked = GateRequest {
         dropped: vec!["eve@example.com".into()],
         bounced: vec![Bounced { to: "lead@example.com".into(), proved: true }],
@@ -348,6 +372,8 @@ pub(super) fn settled() -> Vec<(&'static str, Row)> {
         ("tenancy-settings", Row::Tenancy(Tenancy { directory, any_approver_address: true, ..tenancy() })),
         ("session-escalation", Row::Session(session)),
         ("definition-retired", Row::Definition(Definition { retired, ..definition() })),
+        ("definition-archived", Row::Definition(Definition { archived: disposal(), ..definition() })),
+        ("definition-deleted", Row::Definition(Definition { deleted: disposal(), ..definition() })),
         ("open-dropped", gate_row(Gate { asked: Some(asked), ..gate() })),
         ("open-listed", gate_row(Gate { asked: Some(listed), ..gate() })),
     ]
